@@ -1,0 +1,50 @@
+# Finds LibTorch (the torch wheel or a LibTorch zip folder) and makes the target ampctl::torch.
+#
+# find_package(Torch) is not used: it demands a CUDA toolkit even for host code, sets flags globally and
+# ignores CMAKE_CUDA_ARCHITECTURES. Plain include and link paths are all that is needed.
+# Looked at, in this order: CMAKE_PREFIX_PATH (a LibTorch folder, or torch.utils.cmake_prefix_path),
+# the project's .venv, the torch of python3.
+set(AMPCTL_PYTHON "" CACHE FILEPATH "Python with torch; used to find LibTorch and by the tests, never at run time")
+if(NOT AMPCTL_PYTHON)
+  if(EXISTS "${CMAKE_SOURCE_DIR}/.venv/bin/python")
+    set(AMPCTL_PYTHON "${CMAKE_SOURCE_DIR}/.venv/bin/python" CACHE FILEPATH "" FORCE)
+  else()
+    find_program(AMPCTL_PYTHON3 python3)
+    set(AMPCTL_PYTHON "${AMPCTL_PYTHON3}" CACHE FILEPATH "" FORCE)
+  endif()
+endif()
+
+set(_torch_header include/torch/csrc/api/include/torch/version.h)
+set(_torch_hints "")
+foreach(_prefix IN LISTS CMAKE_PREFIX_PATH)
+  list(APPEND _torch_hints "${_prefix}" "${_prefix}/../..")
+endforeach()
+find_path(AMPCTL_TORCH_ROOT "${_torch_header}" HINTS ${_torch_hints} NO_DEFAULT_PATH)
+if(NOT AMPCTL_TORCH_ROOT AND AMPCTL_PYTHON)
+  execute_process(
+    COMMAND "${AMPCTL_PYTHON}" -c
+      "import importlib.util as u; print(u.find_spec('torch').submodule_search_locations[0])"
+    OUTPUT_VARIABLE _torch_dir OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  find_path(AMPCTL_TORCH_ROOT "${_torch_header}" HINTS "${_torch_dir}" NO_DEFAULT_PATH)
+endif()
+if(NOT AMPCTL_TORCH_ROOT)
+  message(FATAL_ERROR
+    "LibTorch was not found: run scripts/quickstart.sh, or pass -DCMAKE_PREFIX_PATH=<unpacked LibTorch folder>")
+endif()
+get_filename_component(AMPCTL_TORCH_ROOT "${AMPCTL_TORCH_ROOT}" REALPATH)
+
+file(READ "${AMPCTL_TORCH_ROOT}/include/torch/headeronly/version.h" _version_h)
+string(REGEX MATCH "TORCH_VERSION[ \\\\\r\n]+\"([0-9.]+)" _ "${_version_h}")
+set(AMPCTL_TORCH_VERSION "${CMAKE_MATCH_1}")
+if(NOT AMPCTL_TORCH_VERSION MATCHES "^2\\.11\\.")
+  message(FATAL_ERROR "LibTorch 2.11 is needed, found ${AMPCTL_TORCH_VERSION} in ${AMPCTL_TORCH_ROOT}")
+endif()
+message(STATUS "LibTorch ${AMPCTL_TORCH_VERSION}: ${AMPCTL_TORCH_ROOT}")
+
+add_library(ampctl_torch INTERFACE)
+add_library(ampctl::torch ALIAS ampctl_torch)
+target_include_directories(ampctl_torch SYSTEM INTERFACE
+  "${AMPCTL_TORCH_ROOT}/include" "${AMPCTL_TORCH_ROOT}/include/torch/csrc/api/include")
+target_link_directories(ampctl_torch INTERFACE "${AMPCTL_TORCH_ROOT}/lib")
+target_link_libraries(ampctl_torch INTERFACE torch torch_cpu c10)
+target_link_options(ampctl_torch INTERFACE "-Wl,-rpath,${AMPCTL_TORCH_ROOT}/lib")
