@@ -1,15 +1,15 @@
 #include "support/process.h"
 
+#include <array>
+#include <cstdlib>
+#include <fstream>
+#include <stdexcept>
+
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <array>
-#include <cstdlib>
-#include <fstream>
-#include <stdexcept>
 
 namespace ampctl::test {
 namespace {

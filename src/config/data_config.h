@@ -1,0 +1,59 @@
+// The data: section: sources, their split, transforms and the loader.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ampctl::config {
+
+/// One entry of a transforms list: a bare name (`horizontal_flip`), a name with its main value
+/// (`random_resized_crop: 224`) or a name with a map (`random_crop: {size: 32, padding: 4}`).
+struct TransformConfig {
+  std::string name;  // resize | center_crop | random_crop | random_resized_crop | horizontal_flip | normalize
+  int64_t size = 0;  // pixels
+  int64_t padding = 0;                     // random_crop, zeros on each side
+  double p = 0.5;                          // horizontal_flip
+  std::array<double, 2> scale{0.08, 1.0};  // random_resized_crop, share of the area
+  std::array<double, 2> ratio{3.0 / 4.0, 4.0 / 3.0};
+  std::vector<double> mean;  // normalize, per channel, of values in [0, 1]
+  std::vector<double> std;
+};
+
+struct DatasetConfig {
+  std::string format;                 // idx | image_folder | synthetic
+  std::optional<std::string> path;    // a folder
+  std::optional<std::string> images;  // idx: files, else found in `path` by their usual names
+  std::optional<std::string> labels;
+  std::vector<TransformConfig> transforms;
+  int64_t num_samples = 1024;  // synthetic
+  int64_t image_size = 224;    // synthetic
+  int64_t channels = 3;        // synthetic
+  int64_t num_classes = 1000;  // synthetic
+};
+
+/// One source split into a training and an evaluation part.
+struct SplitConfig {
+  std::optional<double> eval_fraction;  // set: `eval` gives transforms only
+  int64_t seed = 0;
+  bool stratified = true;
+};
+
+struct DataConfig {
+  std::optional<int64_t> batch_size;         // samples a GPU and micro-step
+  std::optional<int64_t> global_batch_size;  // samples an optimizer step
+  int64_t num_workers = 4;                   // decoding threads
+  int64_t prefetch_factor = 2;               // batches ahead, a worker
+  bool pin_memory = true;
+  bool shuffle = true;
+  bool drop_last = false;
+  std::string on_corrupt = "error";  // error | skip
+  int64_t max_corrupt = 100;         // skip: more than so many different files end the run
+  DatasetConfig train;
+  std::optional<DatasetConfig> eval;
+  SplitConfig split;
+};
+
+}  // namespace ampctl::config

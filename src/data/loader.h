@@ -1,0 +1,62 @@
+// Threads that decode and transform, a bounded queue of (pinned) batches, copies to the device on their own
+// stream.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <c10/core/Device.h>
+#include <c10/core/ScalarType.h>
+
+#include "data/batch.h"
+#include "data/dataset.h"
+#include "data/sampler.h"
+
+namespace ampctl::data {
+
+struct LoaderOptions {
+  int64_t batch_size = 1;
+  int64_t num_workers = 4;  ///< 0: in the calling thread
+  int64_t prefetch_factor = 2;
+  bool pin_memory = true;
+  bool drop_last = false;
+  bool shuffle = true;
+  int64_t seed = 0;
+  c10::Device device = c10::kCPU;
+  c10::ScalarType dtype = c10::kFloat;
+  bool channels_last = false;
+  bool skip_corrupt = false;
+  int64_t max_corrupt = 100;
+};
+
+/// One pass over an epoch's order, from `start` on (a resumed epoch begins in its middle).
+class Loader {
+ public:
+  /// `stop` (may be null) ends a wait early: next() then returns nullopt with stopped() true, also while a
+  /// decoding thread is stuck in a read.
+  Loader(DatasetPtr dataset, std::vector<config::TransformConfig> transforms, const LoaderOptions& options,
+         const std::atomic<bool>* stop);
+  ~Loader();
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
+
+  /// Begins epoch `epoch` at position `start` of its order; what was prefetched before is dropped.
+  void begin_epoch(int64_t epoch, int64_t start);
+  /// The next micro-batch, or nullopt at the epoch's end (or when stopped). Batches never cross the
+  /// boundaries of windows: positions are cut at multiples of batch_size from 0. Throws what a decoding
+  /// thread threw.
+  std::optional<Batch> next();
+  [[nodiscard]] bool stopped() const;
+  /// Different files found damaged so far (on_corrupt: skip); the first few are named in warnings().
+  [[nodiscard]] int64_t corrupt_count() const;
+  [[nodiscard]] std::vector<std::string> take_warnings();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace ampctl::data
