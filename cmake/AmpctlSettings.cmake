@@ -10,6 +10,18 @@ set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 # LibTorch is compiled for O2 as well; O3 costs build time and changes nothing that is hot here.
 set(CMAKE_CXX_FLAGS_RELEASE "-O2")
 
+# Programs land in one place, in the build tree as after installation, so that `ampctl` finds its worker beside it.
+include(GNUInstallDirs)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
+# Installed programs keep finding LibTorch where the build found it.
+set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
+
+if(AMPCTL_SANITIZE)
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${AMPCTL_SANITIZE}>
+    $<$<COMPILE_LANGUAGE:CXX>:-fno-omit-frame-pointer>)
+  add_link_options(-fsanitize=${AMPCTL_SANITIZE})
+endif()
+
 find_program(AMPCTL_CCACHE ccache)
 if(AMPCTL_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER "${AMPCTL_CCACHE}")

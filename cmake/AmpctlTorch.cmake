@@ -16,7 +16,12 @@ endif()
 
 set(_torch_header include/torch/csrc/api/include/torch/version.h)
 set(_torch_hints "")
-foreach(_prefix IN LISTS CMAKE_PREFIX_PATH)
+set(_prefixes "${CMAKE_PREFIX_PATH}")
+if(DEFINED ENV{CMAKE_PREFIX_PATH})
+  string(REPLACE ":" ";" _environment_prefixes "$ENV{CMAKE_PREFIX_PATH}")
+  list(APPEND _prefixes ${_environment_prefixes})
+endif()
+foreach(_prefix IN LISTS _prefixes)
   list(APPEND _torch_hints "${_prefix}" "${_prefix}/../..")
 endforeach()
 find_path(AMPCTL_TORCH_ROOT "${_torch_header}" HINTS ${_torch_hints} NO_DEFAULT_PATH)
@@ -45,6 +50,15 @@ add_library(ampctl_torch INTERFACE)
 add_library(ampctl::torch ALIAS ampctl_torch)
 target_include_directories(ampctl_torch SYSTEM INTERFACE
   "${AMPCTL_TORCH_ROOT}/include" "${AMPCTL_TORCH_ROOT}/include/torch/csrc/api/include")
-target_link_directories(ampctl_torch INTERFACE "${AMPCTL_TORCH_ROOT}/lib")
-target_link_libraries(ampctl_torch INTERFACE torch torch_cpu c10)
-target_link_options(ampctl_torch INTERFACE "-Wl,-rpath,${AMPCTL_TORCH_ROOT}/lib")
+foreach(_library torch torch_cpu c10)
+  set(_library_file "${AMPCTL_TORCH_ROOT}/lib/lib${_library}.so")
+  if(NOT EXISTS "${_library_file}")
+    message(FATAL_ERROR "LibTorch in ${AMPCTL_TORCH_ROOT} is incomplete: ${_library_file} is missing; unpack or "
+      "install it again (a static LibTorch is not supported)")
+  endif()
+  # Full paths, so that CMake puts the folder into the run path of built and of installed programs.
+  target_link_libraries(ampctl_torch INTERFACE "${_library_file}")
+endforeach()
+# libtorch.so defines nothing that a program calls; it is there to load libtorch_cuda.so. Ubuntu's linker
+# default would drop it, and with it every GPU.
+target_link_options(ampctl_torch INTERFACE LINKER:--no-as-needed)
