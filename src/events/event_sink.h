@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "events/events.h"
@@ -15,8 +16,11 @@ class EventSink {
   virtual void on_event(const Event& event) = 0;
 };
 
-/// Hands every event to every sink, in order. A failing sink is reported once, through the others, and
-/// never ends the run.
+/// Hands every event to every sink, in the order of add(). A sink that throws is reported once, through the
+/// others, as Message{warning} with its name and the reason. It is still offered every later event, silently
+/// (as spdlog does): a full disk may get room again. Nothing a sink throws leaves emit().
+///
+/// Not thread-safe: one thread, the trainer's, calls add() and emit().
 class EventBus {
  public:
   void add(std::string name, std::unique_ptr<EventSink> sink);
@@ -28,6 +32,8 @@ class EventBus {
     std::unique_ptr<EventSink> sink;
     bool failed = false;
   };
+  /// Returns the report to make when this was the sink's first failure, else an empty text.
+  static std::string deliver(Entry& entry, const Event& event);
   std::vector<Entry> sinks_;
 };
 
