@@ -32,9 +32,9 @@ struct FilePart {
 };
 
 /// Writes `<checkpoints>/step-N` durably: temporary folder, every file fsynced, manifest last, rename, fsync
-/// of the parent. An older folder of the same step is replaced only once the new one is complete. Leaves no
-/// temporary file behind on failure. Returns the final path. Throws environment errors (disk full,
-/// permission).
+/// of the parent. Missing parents are created. An older folder of the same step is replaced only once the new
+/// one is complete; leftovers of torn saves are removed. Leaves no temporary file behind on failure. Returns
+/// the final path. Throws environment errors (disk full, permission).
 std::filesystem::path save(const std::filesystem::path& checkpoints, int64_t step,
                            const std::vector<FilePart>& parts);
 
@@ -42,24 +42,26 @@ std::filesystem::path save(const std::filesystem::path& checkpoints, int64_t ste
 void point(const std::filesystem::path& checkpoints, const std::string& link,
            const std::filesystem::path& folder);
 
-/// Removes the oldest folders beyond `keep`, never those that `latest` and `best` point at; also removes
-/// leftovers of torn saves.
+/// Removes the oldest folders beyond `keep` (at least 1), never those that `latest` and `best` point at; also
+/// removes leftovers of torn saves.
 void retain(const std::filesystem::path& checkpoints, int64_t keep);
 
-/// Reads and verifies a folder: manifest, format version, sizes, checksums. Throws an environment error that
-/// names the file and what is wrong.
+/// Reads and verifies a folder: manifest, format version, sizes, checksums, and that no other .json or
+/// .safetensors file lies in it. Throws an environment error that names the file and what is wrong.
 void verify(const std::filesystem::path& folder);
 
 /// What --resume asks for. `auto` and `latest`: the newest folder that verifies; each damaged one is reported
-/// through `warn` and the next older used; nothing found: nullopt for `auto`, an environment error for
-/// `latest` and `best`. A path must verify.
+/// through `warn` and the next older used; no checkpoint there: nullopt for `auto`, an environment error for
+/// `latest`. `best` and a path must exist and verify. `never`: nullopt.
+/// An environment error as well: checkpoints are there but none is usable (starting anew would silently throw
+/// a run away), and an intact newest one of a newer format.
 std::optional<std::filesystem::path> find(const std::filesystem::path& checkpoints, const std::string& resume,
                                           const std::function<void(const std::string&)>& warn);
 
 /// Steps with a complete-looking folder (a manifest exists), rising.
 std::vector<int64_t> list(const std::filesystem::path& checkpoints);
 
-/// The text of a small file of a verified folder (state.json).
+/// The text of a small file (state.json), checked against the manifest.
 std::string read_text(const std::filesystem::path& folder, const std::string& name);
 
 }  // namespace ampctl::checkpoint
