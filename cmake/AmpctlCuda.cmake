@@ -70,11 +70,15 @@ set(CMAKE_CUDA_STANDARD 17)
 set(CMAKE_CUDA_STANDARD_REQUIRED ON)
 # The runtime is LibTorch's own libcudart, linked below; a second, static copy would have its own state.
 set(CMAKE_CUDA_RUNTIME_LIBRARY None)
-enable_language(CUDA)
-message(STATUS "CUDA kernels: ${CMAKE_CUDA_COMPILER} (${CMAKE_CUDA_COMPILER_VERSION}) for ${CMAKE_CUDA_ARCHITECTURES}")
-
+# PyPI's nvcc looks for its libraries in lib64, and its wheel has them in lib; only CMake's first trials link them.
 get_filename_component(_cuda_root "${CMAKE_CUDA_COMPILER}" REALPATH)
 get_filename_component(_cuda_root "${_cuda_root}/../.." ABSOLUTE)
+set(_library_path "$ENV{LIBRARY_PATH}")
+set(ENV{LIBRARY_PATH} "${_cuda_root}/lib:${_library_path}")
+enable_language(CUDA)
+set(ENV{LIBRARY_PATH} "${_library_path}")
+message(STATUS "CUDA kernels: ${CMAKE_CUDA_COMPILER} (${CMAKE_CUDA_COMPILER_VERSION}) for ${CMAKE_CUDA_ARCHITECTURES}")
+
 find_path(AMPCTL_CUDA_INCLUDE cuda_runtime_api.h HINTS "${_cuda_root}/include" "${_wheel_cuda}/include"
   /usr/local/cuda/include NO_DEFAULT_PATH)
 # The one that libtorch_cuda.so itself loads comes first.

@@ -29,7 +29,7 @@ pip_install() {
     require_space "${TMPDIR:-/tmp}" 3 "unpacking the Python packages"
   fi
   printf '%s\n' "${PIP_CONSTRAINTS[@]}" "${PIP_RUN[@]}" "${PIP_NVCC[@]}" "${PIP_TESTS[@]}" >"$VENV/constraints.txt"
-  run_logged "pip-$group" "$VENV/bin/python" -m pip install --no-cache-dir --no-input --disable-pip-version-check \
+  run_logged "pip-$group" "$VENV/bin/python" -m pip install --no-cache-dir --no-compile --no-input --disable-pip-version-check \
     --progress-bar off --retries 3 --only-binary :all: --constraint "$VENV/constraints.txt" "$@"
   printf '%s\n' "$wanted" >"$stamp"
 }
