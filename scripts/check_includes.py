@@ -3,13 +3,13 @@
 
 A folder of src/ may include its own headers and those of the folders it is allowed here, as
 docs/architecture.md says. Breaking that is an error; a file that is longer than it should be is a warning.
+
+Usage: check_includes.py [PROJECT_FOLDER]
 """
 
 import pathlib
 import re
 import sys
-
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 BASICS = {"base", "catalog", "config"}
 # Folder of src/ -> the folders it may include besides itself. What is reached through them counts as well.
@@ -42,21 +42,22 @@ TORCH_HEADER = re.compile(r"^(ATen|c10|torch|caffe2|c10d)/")
 WHOLE_TORCH = {"torch/torch.h", "torch/all.h", "torch/extension.h", "ATen/ATen.h"}
 
 
-def unit_of(path: pathlib.Path) -> str:
+def unit_of(path: pathlib.PurePath) -> str:
     """The folder that the rules speak of: `amp` for src/amp/x.h, `apps/worker` for apps/worker/main.cpp."""
-    parts = path.relative_to(ROOT).parts
+    parts = path.parts
     return parts[1] if parts[0] == "src" else "/".join(parts[:2])
 
 
-def include_errors(path: pathlib.Path, text: str) -> list[str]:
+def include_errors(path: pathlib.PurePath, text: str) -> list[str]:
+    """What is wrong with the includes of the file at `path`, relative to the project's folder."""
     unit = unit_of(path)
     if unit not in DIRECT and unit not in PROGRAMS:
-        return [f"{path.relative_to(ROOT)}: scripts/check_includes.py has no rule for this folder; add one"]
+        return [f"{path}: scripts/check_includes.py has no rule for this folder; add one"]
     allowed = DIRECT.get(unit, PROGRAMS.get(unit, set())) | {unit}
     errors = []
     for match in INCLUDE.finditer(text):
         bracket, header = match.groups()
-        where = f"{path.relative_to(ROOT)}:{text.count(chr(10), 0, match.start(2)) + 1}"
+        where = f"{path}:{text.count(chr(10), 0, match.start(2)) + 1}"
         folder = header.split("/", 1)[0]
         if bracket == '"':
             if folder not in DIRECT and "/" in header and not header.startswith(unit + "/"):
@@ -71,16 +72,22 @@ def include_errors(path: pathlib.Path, text: str) -> list[str]:
     return errors
 
 
-def main() -> int:
+def main(arguments: list[str]) -> int:
+    root = pathlib.Path(arguments[0]) if arguments else pathlib.Path(__file__).resolve().parent.parent
     errors = []
     warnings = []
-    files = [path for top in ("src", "apps") for path in sorted((ROOT / top).rglob("*")) if path.suffix in SOURCE_SUFFIXES]
+    files = [
+        path.relative_to(root)
+        for top in ("src", "apps")
+        for path in sorted((root / top).rglob("*"))
+        if path.suffix in SOURCE_SUFFIXES
+    ]
     for path in files:
-        text = path.read_text(encoding="utf-8")
+        text = (root / path).read_text(encoding="utf-8")
         errors += include_errors(path, text)
         lines = text.count("\n")
         if lines > LONGEST[path.suffix]:
-            warnings.append(f"{path.relative_to(ROOT)}: {lines} lines, more than {LONGEST[path.suffix]}")
+            warnings.append(f"{path}: {lines} lines, more than {LONGEST[path.suffix]}")
     for warning in warnings:
         print(f"warning: {warning}")
     for error in errors:
@@ -90,4 +97,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

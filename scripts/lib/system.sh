@@ -3,12 +3,15 @@
 # shellcheck shell=bash
 
 SUPPORTED='debian:12 ubuntu:24.04'
+OS_RELEASE=${OS_RELEASE:-/etc/os-release}
 
 require_supported_system() {
   local id=unknown version=unknown
-  if [ -r /etc/os-release ]; then
-    id=$(. /etc/os-release && echo "${ID:-unknown}")
-    version=$(. /etc/os-release && echo "${VERSION_ID:-unknown}")
+  if [ -r "$OS_RELEASE" ]; then
+    # shellcheck disable=SC1090
+    id=$(. "$OS_RELEASE" && echo "${ID:-unknown}")
+    # shellcheck disable=SC1090
+    version=$(. "$OS_RELEASE" && echo "${VERSION_ID:-unknown}")
   fi
   case " $SUPPORTED " in *" $id:$version "*) ;; *)
     fail "set-up supports Debian 12 and Ubuntu 24.04, and this is $id $version" \
