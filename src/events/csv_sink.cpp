@@ -34,8 +34,9 @@ class CsvSink final : public EventSink {
       on(*step);
     } else if (const auto* evaluated = std::get_if<Evaluated>(&event)) {
       on(*evaluated);
-    } else if (std::holds_alternative<RunEnded>(event)) {
-      close_epoch();
+    } else if (const auto* ended = std::get_if<RunEnded>(&event)) {
+      // A run that stopped within an epoch goes on with it later.
+      if (ended->outcome == RunEnded::Outcome::done) close_epoch();
     }
   }
 

@@ -58,7 +58,7 @@ std::vector<Line> EventLines::on(const RunStarted& run) {
   run_ = run;
   tracker_.start(run);
   last_step_.reset();
-  last_logged_step_ = run.start_step;
+  last_told_step_ = run.start_step;
   checkpoint_exists_ = run.resumed_from.has_value();
   std::vector<Line> lines;
   std::string plan = run.plan_text;
@@ -77,7 +77,7 @@ std::vector<Line> EventLines::on(const StepEnd& step) {
   auto lines = counted_overflows();
   last_step_ = tracker_.track(step);
   epoch_ = last_step_->epoch;
-  last_logged_step_ = step.step;
+  last_told_step_ = step.step;
   lines.push_back({Line::Kind::step, step_line(*last_step_)});
   return lines;
 }
@@ -89,6 +89,7 @@ std::vector<Line> EventLines::on(const Overflow& overflow) {
     return {};
   }
   ++overflow_lines_;
+  last_told_step_ = overflow.step;
   const std::string names = culprits(overflow);
   return {{Line::Kind::event, "step " + std::to_string(overflow.step) + " skipped: gradients not finite" +
                                   (names.empty() ? "" : " in " + names) +
@@ -99,7 +100,7 @@ std::vector<Line> EventLines::counted_overflows() {
   if (counted_.steps == 0) return {};
   const auto count = std::exchange(counted_, {});
   std::string text = std::to_string(count.steps) + (count.steps == 1 ? " step" : " steps") +
-                     " skipped since step " + std::to_string(last_logged_step_) +
+                     " skipped since step " + std::to_string(last_told_step_) +
                      scale_change(count.first.scale_before, count.scale_after);
   const std::string names = culprits(count.first);
   if (!names.empty()) text += " (first not finite: " + names + ")";

@@ -19,7 +19,7 @@ struct Line {
 /// Keeps what a line needs to know of earlier events. Lines, for example:
 ///   epoch 1/10  step 45/450 (10.0%)  loss 0.4120  1.2k samples/s  data wait 0.3%  lr 0.1  scale 65536  …
 ///   step 12 skipped: gradients not finite in conv1.weight and 61 more; scale 65536 -> 32768
-///   12 more steps skipped since step 300; scale 65536 -> 16 (first not finite: conv1.weight)
+///   12 steps skipped since step 300; scale 65536 -> 16 (first not finite: conv1.weight)
 ///   eval  epoch 1/10  step 45  loss 0.3120  top1 91.23%  top5 99.10%  450 samples in 0.8s  best so far
 /// The first few skipped steps of a run get a line each, later ones one line an interval, before its StepEnd.
 class EventLines {
@@ -54,7 +54,7 @@ class EventLines {
   std::string epoch_ = "epoch 1";
   RunStarted run_;
   bool checkpoint_exists_ = false;
-  int64_t last_logged_step_ = 0;
+  int64_t last_told_step_ = 0;  // of the last step line or skipped step with a line of its own
   int64_t overflow_lines_ = 0;
   OverflowCount counted_;
 };

@@ -1,11 +1,10 @@
-#include "events/event_sink.h"
-
 #include <memory>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "events/event_sink.h"
 #include "support/catch.h"
 
 namespace ampctl::events {
