@@ -15,6 +15,8 @@ struct ScalerConfig {
   int64_t growth_interval = 2000;
   double min_scale = 1.0;               // below: diverged (exit 4); 0 = no floor
   int64_t max_consecutive_skips = 100;  // reached: diverged (exit 4); 0 = no limit
+
+  bool operator==(const ScalerConfig&) const = default;
 };
 
 struct AmpConfig {
@@ -25,6 +27,8 @@ struct AmpConfig {
       "auto";  // auto | true | false: TF32 for what stays float32; auto = off only for float32
   std::vector<std::string> fp32_modules;  // name patterns (shell globs) run in float32 with autocast off
   ScalerConfig scaler;
+
+  bool operator==(const AmpConfig&) const = default;
 };
 
 }  // namespace ampctl::config

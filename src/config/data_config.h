@@ -20,6 +20,8 @@ struct TransformConfig {
   std::array<double, 2> ratio{3.0 / 4.0, 4.0 / 3.0};
   std::vector<double> mean;  // normalize, per channel, of values in [0, 1]
   std::vector<double> std;
+
+  bool operator==(const TransformConfig&) const = default;
 };
 
 struct DatasetConfig {
@@ -32,6 +34,8 @@ struct DatasetConfig {
   int64_t image_size = 224;    // synthetic
   int64_t channels = 3;        // synthetic
   int64_t num_classes = 1000;  // synthetic
+
+  bool operator==(const DatasetConfig&) const = default;
 };
 
 /// One source split into a training and an evaluation part.
@@ -39,6 +43,8 @@ struct SplitConfig {
   std::optional<double> eval_fraction;  // set: `eval` gives transforms only
   int64_t seed = 0;
   bool stratified = true;
+
+  bool operator==(const SplitConfig&) const = default;
 };
 
 struct DataConfig {
@@ -54,6 +60,8 @@ struct DataConfig {
   DatasetConfig train;
   std::optional<DatasetConfig> eval;
   SplitConfig split;
+
+  bool operator==(const DataConfig&) const = default;
 };
 
 }  // namespace ampctl::config

@@ -20,6 +20,8 @@ struct ModelConfig {
   double dropout = 0.0;                    // mlp
   bool zero_init_residual = false;         // resnets
   std::optional<std::string> weights;      // safetensors file to start from (model weights only)
+
+  bool operator==(const ModelConfig&) const = default;
 };
 
 struct TrainConfig {
@@ -33,6 +35,8 @@ struct TrainConfig {
   bool cudnn_benchmark = true;
   bool cuda_graph = true;              // takes effect once whole-step capture exists
   std::optional<int64_t> num_threads;  // intra-op CPU threads
+
+  bool operator==(const TrainConfig&) const = default;
 };
 
 struct EvalConfig {
@@ -40,12 +44,16 @@ struct EvalConfig {
   std::optional<int64_t> every_steps;
   std::optional<int64_t> batch_size;      // default: data.batch_size
   std::string best_metric = "eval/top1";  // eval/top1 | eval/top5 | eval/loss
+
+  bool operator==(const EvalConfig&) const = default;
 };
 
 struct DistributedConfig {
   std::optional<int64_t> world_size;  // null or "auto"
   std::string backend = "auto";       // auto | nccl | gloo
   double bucket_cap_mb = 25.0;
+
+  bool operator==(const DistributedConfig&) const = default;
 };
 
 struct CheckpointConfig {
@@ -54,6 +62,8 @@ struct CheckpointConfig {
   int64_t keep = 3;
   bool keep_best = true;
   std::string resume = "auto";  // auto | never | latest | best | PATH
+
+  bool operator==(const CheckpointConfig&) const = default;
 };
 
 struct LogConfig {
@@ -61,6 +71,8 @@ struct LogConfig {
   std::string progress = "auto";  // auto | bar | plain | none
   std::string level = "info";
   std::string cuda_sync_debug = "off";  // off | warn | error: PyTorch's sync debug mode between logging steps
+
+  bool operator==(const LogConfig&) const = default;
 };
 
 struct ExperimentConfig {
@@ -77,6 +89,8 @@ struct ExperimentConfig {
   CheckpointConfig checkpoint;
   LogConfig log;
   std::string output = "runs/default";
+
+  bool operator==(const ExperimentConfig&) const = default;
 };
 
 }  // namespace ampctl::config

@@ -22,11 +22,15 @@ struct OptimizerConfig {
   std::optional<double> bias_weight_decay;  // default: weight_decay (torchvision's names)
   std::optional<double> norm_weight_decay;
   bool fused = true;  // false: reference implementation, reads found_inf on the host
+
+  bool operator==(const OptimizerConfig&) const = default;
 };
 
 struct ScaleLrConfig {
   std::string rule = "none";  // none | linear | sqrt
   int64_t base_batch_size = 256;
+
+  bool operator==(const ScaleLrConfig&) const = default;
 };
 
 /// Lengths may be given in epochs or in optimizer steps, never both.
@@ -43,6 +47,8 @@ struct LrScheduleConfig {
   double power = 1.0;   // polynomial
   double min_lr = 0.0;  // polynomial, cosine: where they end
   ScaleLrConfig scale_lr;
+
+  bool operator==(const LrScheduleConfig&) const = default;
 };
 
 }  // namespace ampctl::config
