@@ -10,16 +10,9 @@
 
 #include "config/data_config.h"
 #include "config/run_plan.h"
+#include "data/image.h"
 
 namespace ampctl::data {
-
-/// One decoded image, interleaved uint8 (height, width, channels).
-struct Image {
-  int64_t height = 0;
-  int64_t width = 0;
-  int64_t channels = 0;
-  std::vector<uint8_t> pixels;
-};
 
 struct Sample {
   Image image;
@@ -30,8 +23,14 @@ class Dataset {
  public:
   virtual ~Dataset() = default;
   [[nodiscard]] virtual int64_t size() const = 0;
-  /// Decodes sample `index`. Throws an environment error naming the file when it is damaged.
+  /// Decodes sample `index`. Throws DamagedSample, an environment error naming the file, when it is damaged.
   [[nodiscard]] virtual Sample get(int64_t index) const = 0;
+  /// Sample `index` with its size known and its pixels not decoded yet, where the source allows that.
+  [[nodiscard]] virtual std::unique_ptr<ImageReader> open(int64_t index) const;
+  /// What messages call sample `index`: its file, where it has one.
+  [[nodiscard]] virtual std::string sample_name(int64_t index) const;
+  /// True for made-up samples: a loader may then repeat a few batches instead of making all.
+  [[nodiscard]] virtual bool made_up() const { return false; }
   [[nodiscard]] virtual const std::vector<int64_t>& targets() const = 0;
   [[nodiscard]] virtual const std::vector<std::string>& class_names() const = 0;
   [[nodiscard]] virtual config::DatasetFacts facts() const = 0;
