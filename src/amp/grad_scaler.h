@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -46,8 +46,20 @@ class GradScaler {
   /// read on the host; otherwise found_inf is. Calls unscale_ first when that was not done.
   void step(ScalableOptimizer& optimizer);
 
+  /// Takes found_inf (0-dim float32, 0 or 1) from a caller that looked at this optimizer's gradients already
+  /// (kernels::grad_stats, agreed upon by all ranks): a fused step() then makes no pass of its own, and
+  /// unscale_ adds what it finds.
+  void set_found_inf(ScalableOptimizer& optimizer, const at::Tensor& found_inf);
+
+  /// The optimizer's found_inf of this iteration (0-dim float32, 0 or 1, on the scale's device); undefined
+  /// before a check.
+  [[nodiscard]] at::Tensor found_inf(const ScalableOptimizer& optimizer) const;
+
   /// Next scale by the rule, from all optimizers' found_inf; or `new_scale`, which keeps the growth tracker.
   void update(std::optional<double> new_scale = std::nullopt);
+  /// Next scale by the rule, from one found_inf (0-dim float32, nonzero = overflow), for step bodies that
+  /// check and step without this class's stages.
+  void update_from_found_inf(const at::Tensor& found_inf);
 
   [[nodiscard]] bool is_enabled() const { return options_.enabled; }
   [[nodiscard]] double get_scale() const;            ///< reads the device
@@ -75,14 +87,21 @@ class GradScaler {
   enum class Stage { ready, unscaled, stepped };
   struct PerOptimizer {
     Stage stage = Stage::ready;
-    std::map<c10::Device, at::Tensor> found_inf;  // ordered by device index
+    std::vector<at::Tensor> found_inf;  // one a device
   };
+  void require_scale(const char* function) const;
+  // found_inf, one a device, of gradients that are multiplied by inv_scale in place.
+  [[nodiscard]] std::vector<at::Tensor> unscale_grads_(const std::vector<at::Tensor>& grads,
+                                                       const at::Tensor& inv_scale, bool allow_fp16) const;
+  void step_fused(ScalableOptimizer& optimizer, PerOptimizer& state);
+  void step_unfused(ScalableOptimizer& optimizer, PerOptimizer& state);
+
   GradScalerOptions options_;
   double init_scale_;
   int64_t init_growth_tracker_ = 0;
   at::Tensor scale_;
   at::Tensor growth_tracker_;
-  std::map<const ScalableOptimizer*, PerOptimizer> per_optimizer_;
+  std::unordered_map<const ScalableOptimizer*, PerOptimizer> per_optimizer_;
 };
 
 }  // namespace ampctl::amp

@@ -1,0 +1,60 @@
+#include "optim/clip.h"
+
+#include <map>
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/_foreach_clamp_max.h>
+#include <ATen/ops/_foreach_clamp_min.h>
+#include <ATen/ops/_foreach_mul.h>
+
+#include "kernels/grad_stats.h"
+
+namespace ampctl::optim {
+namespace {
+
+// torch.nn.utils.clip_grad_norm_ adds it, so that a norm of zero divides nothing by zero.
+constexpr double kNormEpsilon = 1e-6;
+
+// Multi-tensor operators are fast for lists of one dtype only.
+std::map<at::ScalarType, std::vector<at::Tensor>> by_dtype(const std::vector<at::Tensor>& grads) {
+  std::map<at::ScalarType, std::vector<at::Tensor>> groups;
+  for (const auto& grad : grads) {
+    if (grad.defined()) groups[grad.scalar_type()].push_back(grad);
+  }
+  return groups;
+}
+
+}  // namespace
+
+at::Tensor grad_norm(const std::vector<at::Tensor>& grads, const at::Tensor& grad_scale) {
+  return grad_norm_from(kernels::grad_stats(grads).sum_squares, grad_scale);
+}
+
+at::Tensor grad_norm_from(const at::Tensor& sum_squares, const at::Tensor& grad_scale) {
+  at::Tensor norm = sum_squares.sum().sqrt();
+  if (grad_scale.defined()) norm = norm.div(grad_scale);
+  return norm.to(at::kFloat);
+}
+
+at::Tensor clip_coefficient(const at::Tensor& norm, double max_norm) {
+  return norm.add(kNormEpsilon).reciprocal().mul(max_norm).clamp_max(1.0).to(at::kFloat);
+}
+
+at::Tensor clipped_grad_scale(const at::Tensor& grad_scale, const at::Tensor& coefficient) {
+  return grad_scale.defined() ? grad_scale.div(coefficient) : coefficient.reciprocal();
+}
+
+void scale_(const std::vector<at::Tensor>& grads, const at::Tensor& coefficient) {
+  const at::NoGradGuard no_grad;
+  for (const auto& [dtype, group] : by_dtype(grads)) at::_foreach_mul_(group, coefficient.to(dtype));
+}
+
+void clip_grad_value_(const std::vector<at::Tensor>& grads, double clip_value) {
+  const at::NoGradGuard no_grad;
+  for (const auto& [dtype, group] : by_dtype(grads)) {
+    at::_foreach_clamp_min_(group, -clip_value);
+    at::_foreach_clamp_max_(group, clip_value);
+  }
+}
+
+}  // namespace ampctl::optim
