@@ -1,0 +1,377 @@
+#include "command_line.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+
+#include <CLI/CLI.hpp>
+
+#include "base/error.h"
+#include "base/version.h"
+#include "commands.h"
+#include "config/nearest.h"
+#include "config_source.h"
+#include "output.h"
+
+namespace ampctl::cli {
+namespace {
+
+constexpr const char* kResumeValues = "auto|never|latest|best|PATH";
+constexpr const char* kCheckpointValues = "latest|best|PATH";
+
+constexpr const char* kFooter = R"(
+Examples:
+  ampctl train -c configs/quickstart.yaml
+  ampctl train -c configs/mnist.yaml train.epochs=5 amp.dtype=bfloat16
+  ampctl eval runs/quickstart --checkpoint best
+  ampctl plan -c configs/resnet50.yaml
+  ampctl config validate -c my.yaml
+  ampctl env
+
+Exit codes:
+  0    done
+  1    internal error
+  2    usage or configuration
+  3    environment: device, library, file system or data
+  4    training diverged (non-finite values beyond the limits set)
+  5    another rank or the process group failed
+  75   stopped by a signal after a checkpoint: run the same command again
+  128+N  ended by signal N without a checkpoint
+
+Environment:
+  AMPCTL_WORKER  path of ampctl-worker, when it is neither beside ampctl nor in ../libexec/ampctl
+  CUDA_VISIBLE_DEVICES  the GPUs that may be used
+  NO_COLOR       no colours
+  Any variable can be read in an experiment file: ${VAR} or ${VAR:default}
+
+'ampctl COMMAND --help' tells more about a command; '-' and '_' in flags' names mean the same.)";
+
+constexpr const char* kTrainFooter = R"(
+The experiment file's fields: 'ampctl config schema', docs/configuration.md. Later files win over earlier
+ones, and overrides over files, in the order typed.
+
+Examples:
+  ampctl train -c configs/quickstart.yaml
+  ampctl train -c base.yaml -c mine.yaml optimizer.lr=0.05 --seed 7 --output runs/seed7
+  ampctl train -c configs/mnist.yaml --resume best
+
+Signals: SIGTERM, SIGINT and SIGUSR1 finish the step, save a checkpoint and exit with 75.
+Exit codes: 0 done, 2 configuration, 3 environment, 4 diverged, 75 stopped after a checkpoint.)";
+
+constexpr const char* kEvalFooter = R"(
+Examples:
+  ampctl eval runs/quickstart
+  ampctl eval runs/quickstart --checkpoint best --json
+  ampctl eval -c configs/mnist.yaml device=cpu)";
+
+constexpr const char* kPlanFooter = R"(
+Data sets are counted, nothing else is done.
+
+Examples:
+  ampctl plan -c configs/resnet50.yaml
+  ampctl plan -c configs/resnet50.yaml --world-size 8)";
+
+constexpr const char* kConfigFooter = R"(
+Examples:
+  ampctl config validate -c my.yaml
+  ampctl config show -c my.yaml optimizer.lr=0.05 --comments
+  ampctl config diff runs/a runs/b
+  ampctl config schema > ampctl.schema.json)";
+
+constexpr const char* kInspectFooter = R"(
+Examples:
+  ampctl inspect runs/quickstart
+  ampctl inspect runs/quickstart/checkpoints/latest
+  ampctl inspect model.safetensors --json)";
+
+constexpr const char* kCompletionFooter = R"(
+Examples:
+  source <(ampctl completion bash)          # in ~/.bashrc
+  source <(ampctl completion zsh)           # in ~/.zshrc, after compinit)";
+
+const CLI::App* deepest(const CLI::App* app) {
+  while (!app->get_subcommands().empty()) app = app->get_subcommands().front();
+  return app;
+}
+
+std::string full_name(const CLI::App* app) {
+  const CLI::App* parent = app->get_parent();
+  return parent == nullptr ? app->get_name() : full_name(parent) + " " + app->get_name();
+}
+
+std::vector<std::string> visible_commands(const CLI::App* app) {
+  std::vector<std::string> names;
+  for (const auto* command :
+       app->get_subcommands([](const CLI::App* sub) { return !sub->get_group().empty(); })) {
+    names.push_back(command->get_name());
+  }
+  return names;
+}
+
+std::vector<std::string> flags(const CLI::App* app) {
+  std::vector<std::string> names;
+  for (const auto* option : app->get_options()) {
+    for (const auto& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+std::string did_you_mean(const std::string& word, const std::vector<std::string>& known) {
+  const auto found = config::nearest(word, known);
+  return found ? " (did you mean '" + *found + "'?)" : "";
+}
+
+Error unknown_flag(const CLI::App* app, const std::string& flag) {
+  const std::string name = flag.substr(0, flag.find('='));
+  if (name.find('.') != std::string::npos) {
+    return usage_error("unknown flag " + name + ": a field of the configuration is written without dashes, " +
+                       flag.substr(std::min(flag.find_first_not_of('-'), flag.size())) + ", or after --set");
+  }
+  return usage_error("unknown flag " + name + did_you_mean(name, flags(app)) + "; see '" + full_name(app) +
+                     " --help'");
+}
+
+Error unknown_word(const CLI::App* app, const std::string& word) {
+  const auto commands = visible_commands(app);
+  if (commands.empty()) {
+    return usage_error("unexpected word '" + word + "'; see '" + full_name(app) + " --help'");
+  }
+  return usage_error("unknown command '" + word + "'" + did_you_mean(word, commands) + "; expected one of " +
+                     CLI::detail::join(commands, ", "));
+}
+
+Error explain(const CLI::App& root, const CLI::ParseError& failure) {
+  const CLI::App* app = deepest(&root);
+  const auto unexpected = app->remaining();
+  if (unexpected.empty()) {
+    return usage_error(std::string(failure.what()) + "; see '" + full_name(app) + " --help'");
+  }
+  const std::string& first = unexpected.front();
+  return first.rfind('-', 0) == 0 ? unknown_flag(app, first) : unknown_word(app, first);
+}
+
+}  // namespace
+
+// Holds what the options write to, so it lives as long as the parser.
+struct CommandLine::Grammar {
+  CLI::App app{"Trains and evaluates image models in mixed precision from one YAML file.", "ampctl"};
+  std::map<const CLI::App*, std::function<int()>> actions;
+
+  std::vector<std::string> files;
+  std::vector<std::string> words;
+  TrainOptions train;
+  EvalOptions eval;
+  PlanOptions plan;
+  ConfigShowOptions show;
+  ConfigDiffOptions diff;
+  EnvOptions env;
+  InspectOptions inspect;
+  std::string shell;
+
+  Grammar();
+  CLI::App* add(CLI::App* parent, const std::string& name, const std::string& description,
+                const std::string& footer, std::function<int()> action);
+  void add_config_options(CLI::App* command, bool resumes);
+  ConfigSource source(const CLI::App* command, bool words_may_be_files) const;
+  void add_run_commands();
+  void add_config_commands();
+  void add_other_commands();
+};
+
+CLI::App* CommandLine::Grammar::add(CLI::App* parent, const std::string& name, const std::string& description,
+                                    const std::string& footer, std::function<int()> action) {
+  CLI::App* command = parent->add_subcommand(name, description);
+  command->footer(footer);
+  if (action) actions[command] = std::move(action);
+  return command;
+}
+
+void CommandLine::Grammar::add_config_options(CLI::App* command, bool resumes) {
+  command->add_option("-c,--config", files, "Experiment file; repeatable, later ones win")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+  const auto field = [&](const std::string& name, const std::string& description, const char* value) {
+    command->add_option(name, description)
+        ->type_name(value)
+        ->expected(1)
+        ->take_all()
+        ->allow_extra_args(false);
+  };
+  field("--set", "Sets a field of the configuration; repeatable", "KEY=VALUE");
+  if (resumes) field("--resume", "Same as checkpoint.resume=…", kResumeValues);
+  field("--output", "The run's folder, same as output=…", "FOLDER");
+  field("--seed", "Same as seed=…", "N");
+  command->add_option("overrides", words, "Fields of the configuration")->type_name("KEY=VALUE");
+}
+
+// The parser keeps each option's values apart; "later wins" needs the order across all of them.
+ConfigSource CommandLine::Grammar::source(const CLI::App* command, bool words_may_be_files) const {
+  ConfigSource source;
+  source.files = files;
+  std::map<const CLI::Option*, std::size_t> used;
+  for (const CLI::Option* option : command->parse_order()) {
+    const std::size_t index = used[option]++;
+    if (index >= option->results().size()) continue;
+    const std::string& value = option->results()[index];
+    if (option->check_lname("resume")) source.overrides.push_back(text_override("checkpoint.resume", value));
+    if (option->check_lname("output")) source.overrides.push_back(text_override("output", value));
+    if (option->check_lname("seed")) source.overrides.push_back("seed=" + value);
+    const bool word = option->get_positional() && option->get_lnames().empty();
+    if (!word && !option->check_lname("set")) continue;
+    if (is_override(value)) {
+      source.overrides.push_back(value);
+    } else if (word && words_may_be_files) {
+      source.files.push_back(value);
+    } else {
+      throw usage_error("'" + value +
+                        "' is not of the form key=value, such as optimizer.lr=0.05; an experiment " +
+                        "file is named with -c");
+    }
+  }
+  return source;
+}
+
+void CommandLine::Grammar::add_run_commands() {
+  CLI::App* command = add(&app, "train", "Trains a model, or continues a run", kTrainFooter, nullptr);
+  add_config_options(command, true);
+  actions[command] = [this, command] {
+    train.config = source(command, false);
+    return run_train(train);
+  };
+
+  command = add(&app, "eval", "Evaluates a checkpoint on the evaluation data", kEvalFooter, nullptr);
+  add_config_options(command, false);
+  command->get_option("overrides")
+      ->description("A run's folder, and fields of the configuration")
+      ->type_name("FOLDER|KEY=VALUE");
+  command->add_option("--checkpoint", eval.checkpoint, "Which checkpoint")
+      ->type_name(kCheckpointValues)
+      ->capture_default_str();
+  command->add_flag("--json", eval.json, "Prints one JSON object");
+  actions[command] = [this, command] {
+    ConfigSource given = source(command, true);
+    const std::vector<std::string> folders(given.files.begin() + static_cast<std::ptrdiff_t>(files.size()),
+                                           given.files.end());
+    if (folders.size() > 1) {
+      throw usage_error("one run's folder is evaluated at a time, found '" + folders[0] + "' and '" +
+                        folders[1] + "'");
+    }
+    if (!folders.empty()) eval.run = folders.front();
+    given.files = files;
+    eval.config = given;
+    return run_eval(eval);
+  };
+
+  command = add(&app, "plan", "Prints what a run would do, without doing it", kPlanFooter, nullptr);
+  add_config_options(command, true);
+  command->add_option("--world-size", plan.world_size, "Plans for so many processes")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
+  command->add_flag("--json", plan.json, "Prints one JSON object");
+  actions[command] = [this, command] {
+    plan.config = source(command, false);
+    return run_plan(plan);
+  };
+}
+
+void CommandLine::Grammar::add_config_commands() {
+  CLI::App* config = add(&app, "config", "Shows, checks and compares configurations", kConfigFooter, nullptr);
+
+  CLI::App* command = add(config, "show", "Prints the resolved configuration as YAML", "", nullptr);
+  add_config_options(command, true);
+  command->add_flag("--comments", show.comments, "Explains every field beside it");
+  actions[command] = [this, command] {
+    show.config = source(command, true);
+    return run_config_show(show);
+  };
+
+  command = add(config, "validate", "Reports every problem of a configuration; opens no data", "", nullptr);
+  add_config_options(command, true);
+  actions[command] = [this, command] { return run_config_validate(source(command, true)); };
+
+  command = add(config, "diff", "Prints the fields that differ between two configurations", "",
+                [this] { return run_config_diff(diff); });
+  command->add_option("left", diff.left, "An experiment file or a run's folder")
+      ->type_name("FILE")
+      ->required();
+  command->add_option("right", diff.right, "Another one")->type_name("FILE")->required();
+  command->add_flag("--json", diff.json, "Prints a JSON array");
+
+  add(config, "schema", "Prints the experiment file's JSON Schema, for editors", "", run_config_schema);
+  add(config, "docs", "Prints docs/configuration.md", "", run_config_docs)->group("");
+}
+
+void CommandLine::Grammar::add_other_commands() {
+  CLI::App* command = add(&app, "env", "Examines this machine: GPUs, precision, libraries, memory, disk", "",
+                          [this] { return run_env(env); });
+  command->add_flag("--json", env.json, "Prints one JSON object");
+
+  command = add(&app, "inspect", "Shows what is in a run, a checkpoint or a safetensors file", kInspectFooter,
+                [this] { return run_inspect(inspect); });
+  command->add_option("path", inspect.path, "A run's folder, a checkpoint's folder or a safetensors file")
+      ->type_name("PATH")
+      ->required();
+  command->add_flag("--json", inspect.json, "Prints one JSON object");
+
+  command = add(&app, "completion", "Prints a completion script for a shell", kCompletionFooter,
+                [this] { return run_completion(app, shell); });
+  command->add_option("shell", shell, "The shell")
+      ->type_name("bash|zsh")
+      ->required()
+      ->check([](const std::string& name) {
+        return name == "bash" || name == "zsh" ? "" : "expected bash or zsh, found '" + name + "'";
+      });
+}
+
+CommandLine::Grammar::Grammar() {
+  app.footer(kFooter);
+  app.set_version_flag("--version",
+                       std::string("ampctl ") + kVersion + " (LibTorch " + AMPCTL_TORCH_VERSION +
+                           (AMPCTL_CUDA_KERNELS != 0 ? ", CUDA kernels)" : ", no CUDA kernels)"));
+  add_run_commands();
+  add_config_commands();
+  add_other_commands();
+}
+
+CommandLine::CommandLine() : grammar_(std::make_unique<Grammar>()) {}
+CommandLine::~CommandLine() = default;
+
+int CommandLine::run(const std::vector<std::string>& arguments) {
+  CLI::App& app = grammar_->app;
+  std::vector<std::string> reversed = normalised(arguments);
+  std::reverse(reversed.begin(), reversed.end());
+  try {
+    app.parse(reversed);
+  } catch (const CLI::CallForHelp&) {
+    print(app.help());
+    return kExitDone;
+  } catch (const CLI::CallForVersion& version) {
+    print(std::string(version.what()) + "\n");
+    return kExitDone;
+  } catch (const CLI::ParseError& failure) {
+    throw explain(app, failure);
+  }
+  const CLI::App* command = deepest(&app);
+  const auto action = grammar_->actions.find(command);
+  if (action == grammar_->actions.end()) {
+    throw usage_error("no command given after '" + full_name(command) + "': expected one of " +
+                      CLI::detail::join(visible_commands(command), ", ") + "; see '" + full_name(command) +
+                      " --help'");
+  }
+  return action->second();
+}
+
+std::vector<std::string> normalised(std::vector<std::string> arguments) {
+  for (auto& argument : arguments) {
+    if (argument == "--") break;
+    if (argument.rfind("--", 0) != 0) continue;
+    const auto end =
+        argument.begin() + static_cast<std::ptrdiff_t>(std::min(argument.find('='), argument.size()));
+    // A field of the configuration keeps its name, for the message that says how it is written.
+    if (std::find(argument.begin(), end, '.') != end) continue;
+    std::replace(argument.begin(), end, '_', '-');
+  }
+  return arguments;
+}
+
+}  // namespace ampctl::cli

@@ -1,0 +1,81 @@
+// Every command: what somebody typed, as plain values, and the function that carries it out. A function
+// returns the process's exit code and throws ampctl::Error otherwise.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config_source.h"
+
+namespace CLI {
+class App;
+}
+
+namespace ampctl::cli {
+
+struct TrainOptions {
+  ConfigSource config;
+};
+/// Checks the configuration, then becomes the worker that trains.
+int run_train(const TrainOptions& options);
+
+struct EvalOptions {
+  ConfigSource config;
+  std::optional<std::string> run;   ///< a run's folder, whose config.yaml is used
+  std::string checkpoint = "best";  ///< latest | best | a checkpoint's folder
+  bool json = false;
+};
+/// Becomes the worker that evaluates a checkpoint.
+int run_eval(const EvalOptions& options);
+
+struct PlanOptions {
+  ConfigSource config;
+  std::optional<int64_t> world_size;  ///< instead of the configuration's
+  bool json = false;
+};
+/// Prints what a run would do.
+int run_plan(const PlanOptions& options);
+
+struct ConfigShowOptions {
+  ConfigSource config;
+  bool comments = false;
+};
+/// Prints the resolved configuration as YAML.
+int run_config_show(const ConfigShowOptions& options);
+
+/// Reports every problem of a configuration; opens no data.
+int run_config_validate(const ConfigSource& config);
+
+struct ConfigDiffOptions {
+  std::string left;  ///< a file, or a run's folder
+  std::string right;
+  bool json = false;
+};
+/// Prints the fields that differ between two configurations.
+int run_config_diff(const ConfigDiffOptions& options);
+
+/// Prints the JSON Schema of the experiment file.
+int run_config_schema();
+
+/// Prints docs/configuration.md.
+int run_config_docs();
+
+struct EnvOptions {
+  bool json = false;
+};
+/// Prints what this machine offers, and warnings that matter for training.
+int run_env(const EnvOptions& options);
+
+struct InspectOptions {
+  std::string path;  ///< a run's folder, a checkpoint's folder, or a safetensors file
+  bool json = false;
+};
+/// Prints what is in a run or a checkpoint.
+int run_inspect(const InspectOptions& options);
+
+/// Prints the completion script for a shell (bash or zsh).
+int run_completion(const CLI::App& app, const std::string& shell);
+
+}  // namespace ampctl::cli
