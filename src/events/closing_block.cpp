@@ -37,10 +37,9 @@ std::string accuracy(const RunEnded& ended) {
 }
 
 std::string next_steps(const RunStarted& run, const RunEnded& ended, bool checkpoint_exists) {
-  const std::string config = run.output + "/config.yaml";
   switch (ended.outcome) {
     case RunEnded::Outcome::done:
-      return row("next", "ampctl eval -c " + config + " --resume best") +
+      return row("next", "ampctl eval " + run.output + " --checkpoint best") +
              row("", "ampctl inspect " + run.output);
     case RunEnded::Outcome::preempted:
       return row("next", "run the same command again: it continues from the last checkpoint");

@@ -31,7 +31,7 @@ class ConsoleSink final : public EventSink {
   ~ConsoleSink() override {
     try {
       // What the program prints next must not continue the bar's line.
-      if (bar_drawn_) writer_.send("\n");
+      erase_bar();
       writer_.drain(kLastWait);
     } catch (const std::exception&) {
       // The run is over and its outcome known: there is nobody left to tell.
@@ -89,15 +89,14 @@ class ConsoleSink final : public EventSink {
   void draw(const Event& event, bool scrolled) {
     // A line as wide as the terminal would wrap, and could not be redrawn.
     const int width = terminal_width(fd_) - 1;
+    std::string bar;
     if (const auto* progress = std::get_if<Progress>(&event)) {
-      bar_ = activity_line(lines_.last_epoch(), *progress, width);
-    } else if (std::holds_alternative<StepEnd>(event)) {
-      bar_ = bar_line(*lines_.last_step(), width);
-    } else if (!scrolled) {
-      return;
+      bar = activity_line(lines_.epoch(), *progress, width);
+    } else if (lines_.last_step() && (scrolled || std::holds_alternative<StepEnd>(event))) {
+      bar = bar_line(*lines_.last_step(), width);
     }
-    if (bar_.empty()) return;
-    writer_.offer(kEraseLine + bar_);
+    if (bar.empty()) return;
+    writer_.offer(kEraseLine + bar);
     bar_drawn_ = true;
   }
 
@@ -110,7 +109,6 @@ class ConsoleSink final : public EventSink {
   bool color_;
   EventLines lines_;
   FdWriter writer_;
-  std::string bar_;
   bool bar_drawn_ = false;
 };
 
@@ -125,10 +123,10 @@ ProgressMode parse_progress_mode(const std::string& name) {
 }
 
 Message::Level parse_level(const std::string& name) {
-  if (name == "info") return Message::Level::info;
-  if (name == "warning") return Message::Level::warning;
+  if (name == "trace" || name == "debug" || name == "info") return Message::Level::info;
+  if (name == "warn" || name == "warning") return Message::Level::warning;
   if (name == "error") return Message::Level::error;
-  throw usage_error("log.level: expected info, warning or error, found '" + name + "'");
+  throw usage_error("log.level: expected trace, debug, info, warn or error, found '" + name + "'");
 }
 
 std::unique_ptr<EventSink> make_console(const ConsoleOptions& options) {

@@ -58,6 +58,8 @@ std::vector<Line> EventLines::on(const RunStarted& run) {
   run_ = run;
   tracker_.start(run);
   last_step_.reset();
+  const bool countable = run.steps_per_epoch > 0 && run.start_step < run.total_steps;
+  epoch_ = countable ? tracker_.epoch_text(run.start_step / run.steps_per_epoch) : "";
   last_told_step_ = run.start_step;
   checkpoint_exists_ = run.resumed_from.has_value();
   std::vector<Line> lines;

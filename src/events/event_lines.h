@@ -29,7 +29,8 @@ class EventLines {
 
   /// The parts of the last step line, for the progress bar; empty before the first.
   [[nodiscard]] const std::optional<StepFields>& last_step() const { return last_step_; }
-  [[nodiscard]] const std::string& last_epoch() const { return epoch_; }
+  /// "epoch 3/10"; empty when nothing is being trained.
+  [[nodiscard]] const std::string& epoch() const { return epoch_; }
 
  private:
   std::vector<Line> on(const RunStarted& run);
@@ -51,7 +52,7 @@ class EventLines {
   Message::Level level_;
   StepTracker tracker_;
   std::optional<StepFields> last_step_;
-  std::string epoch_ = "epoch 1";
+  std::string epoch_;
   RunStarted run_;
   bool checkpoint_exists_ = false;
   int64_t last_told_step_ = 0;  // of the last step line or skipped step with a line of its own

@@ -74,7 +74,8 @@ std::string activity_line(const std::string& epoch, const Progress& progress, in
       progress.total > 0 ? static_cast<double>(progress.done) / static_cast<double>(progress.total) : 0.0;
   const std::string count = std::to_string(progress.done) +
                             (progress.total > 0 ? "/" + std::to_string(progress.total) : std::string());
-  return fit({{epoch + kGap + printable(progress.activity), 0}, {count, 0}}, share, width);
+  return fit({{(epoch.empty() ? "" : epoch + kGap) + printable(progress.activity), 0}, {count, 0}}, share,
+             width);
 }
 
 }  // namespace ampctl::events

@@ -12,7 +12,8 @@ namespace ampctl::events {
 /// data wait, scale, …), and what is left is cut.
 [[nodiscard]] std::string bar_line(const StepFields& fields, int width);
 
-/// The same for an activity inside the run: "epoch 1/10  evaluating [====>    ] 12/40".
+/// The same for an activity inside the run: "epoch 1/10  evaluating  [====>    ]  12/40"; `epoch` may be
+/// empty.
 [[nodiscard]] std::string activity_line(const std::string& epoch, const Progress& progress, int width);
 
 }  // namespace ampctl::events

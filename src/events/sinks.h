@@ -13,7 +13,8 @@ namespace ampctl::events {
 enum class ProgressMode { automatic, bar, plain, none };
 [[nodiscard]] ProgressMode parse_progress_mode(const std::string& name);
 
-/// info | warning | error; anything else is a usage error.
+/// trace | debug | info | warn | error (spdlog's names); anything else is a usage error. Runs have no
+/// messages below info, so the first three mean the same.
 [[nodiscard]] Message::Level parse_level(const std::string& name);
 
 struct ConsoleOptions {

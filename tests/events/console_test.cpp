@@ -47,12 +47,12 @@ struct Channel {
     if (writer >= 0) close(writer);
     writer = -1;
   }
-  // All that is there; waits a moment for the first bytes only.
+  // All that comes, until nothing has come for a moment.
   std::string read_available() const {
     std::string text;
     std::array<char, 65536> buffer{};
     pollfd entry{reader, POLLIN, 0};
-    constexpr int kMoment = 50;  // ms
+    constexpr int kMoment = 100;  // ms
     while (poll(&entry, 1, kMoment) > 0 && (entry.revents & POLLIN) != 0) {
       const auto n = read(reader, buffer.data(), buffer.size());
       if (n <= 0) break;
@@ -81,7 +81,14 @@ struct Terminal : Channel {
     setenv("TERM", "xterm", 1);
     unsetenv("NO_COLOR");
   }
-  void type(char c) const { REQUIRE(write(reader, &c, 1) == 1); }
+  // The kernel acts on a typed character a little later.
+  void type_stop_or_go(char c, bool takes_output) const {
+    REQUIRE(write(reader, &c, 1) == 1);
+    const auto deadline = Clock::now() + std::chrono::seconds(10);
+    pollfd entry{writer, POLLOUT, 0};
+    while ((poll(&entry, 1, 0) > 0) != takes_output && Clock::now() < deadline) usleep(1000);
+    REQUIRE((poll(&entry, 1, 0) > 0) == takes_output);
+  }
 };
 
 std::unique_ptr<EventSink> console_on(const Channel& channel, ProgressMode mode = ProgressMode::automatic) {
@@ -130,10 +137,21 @@ TEST_CASE("on a terminal the step line is redrawn in place and other lines scrol
   CHECK(text.find("best so far\r\n\r\x1b[Kepoch 1/10  [") != std::string::npos);
   console->on_event(Progress{"evaluating", 1, 2});
   CHECK(terminal.read_available().rfind("\r\x1b[Kepoch 1/10  evaluating  [", 0) == 0);
+  console->on_event(sample_evaluation(45));
+  CHECK(terminal.read_available().find("step 45/450  10.0%") != std::string::npos);  // the step's bar again
   console->on_event(RunEnded{});
   const auto end = terminal.read_available();
   CHECK(end.rfind("\r\x1b[KDone: 0 of 450 steps", 0) == 0);
   CHECK(end.find("epoch") == std::string::npos);
+}
+
+TEST_CASE("a bar that is still there at the end is erased, so that what is printed next starts a line") {
+  const Terminal terminal;
+  auto console = console_on(terminal);
+  console->on_event(Progress{"evaluating", 1, 2});
+  CHECK(terminal.read_available().rfind("\r\x1b[Kevaluating  [", 0) == 0);
+  console.reset();
+  CHECK(terminal.read_available() == "\r\x1b[K");
 }
 
 TEST_CASE("a redraw never fills the last column, whatever the width") {
@@ -287,14 +305,13 @@ TEST_CASE("a terminal stopped with Ctrl-S holds nothing up; after Ctrl-Q lines c
   console->on_event(sample_run());
   console->on_event(sample_step(1));
   terminal.read_available();
-  terminal.type('\x13');
-  terminal.read_available();
+  terminal.type_stop_or_go('\x13', false);
   console->on_event(sample_evaluation(45));
   const double seconds = seconds_of([&] {
     for (size_t i = 0; i < kMoreThanAnyBuffer; ++i) console->on_event(sample_step(45));
   });
   CHECK(seconds < 5.0);
-  terminal.type('\x11');
+  terminal.type_stop_or_go('\x11', true);
   console->on_event(sample_step(450));
   const auto text = terminal.read_available();
   CHECK(text.find("eval  epoch 1/10") != std::string::npos);
@@ -353,9 +370,11 @@ TEST_CASE("modes and levels are read by name, others refused with the choices") 
   CHECK(parse_progress_mode("none") == ProgressMode::none);
   CHECK(error_of([] { (void)parse_progress_mode("fancy"); }) ==
         "log.progress: expected auto, bar, plain or none, found 'fancy'");
-  CHECK(parse_level("warning") == Message::Level::warning);
+  CHECK(parse_level("debug") == Message::Level::info);
+  CHECK(parse_level("warn") == Message::Level::warning);
+  CHECK(parse_level("error") == Message::Level::error);
   CHECK(error_of([] { (void)parse_level("loud"); }) ==
-        "log.level: expected info, warning or error, found 'loud'");
+        "log.level: expected trace, debug, info, warn or error, found 'loud'");
 }
 
 }  // namespace

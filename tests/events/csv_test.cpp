@@ -82,8 +82,9 @@ TEST_CASE("a summary.csv that was deleted starts again with its header") {
   const auto sink = make_csv(path);
   std::filesystem::remove(path);
   CHECK_THROWS(sink->on_event(sample_evaluation(45)));
-  CHECK(test::read_lines(path).size() == 2);
-  CHECK(test::read_lines(path)[0] == kHeader);
+  const auto lines = test::read_lines(path);
+  REQUIRE(lines.size() == 2);
+  CHECK(lines[0] == kHeader);
 }
 
 TEST_CASE("Python's csv reader finds equal columns in every row") {

@@ -156,7 +156,7 @@ TEST_CASE_METHOD(Fixture,
         "  memory     peak 11.0 GiB allocated\n"
         "  skipped    2 of 450 steps\n"
         "  results    runs/digits (metrics.jsonl, summary.csv, train.log, checkpoints/)\n"
-        "  next       ampctl eval -c runs/digits/config.yaml --resume best\n"
+        "  next       ampctl eval runs/digits --checkpoint best\n"
         "             ampctl inspect runs/digits");
 }
 

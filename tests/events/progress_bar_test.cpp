@@ -45,7 +45,7 @@ TEST_CASE("the bar is empty at the beginning and full at the end") {
 TEST_CASE("an activity inside the run has a bar of its own") {
   CHECK(activity_line("epoch 1/10", {"evaluating", 12, 40}, 60) ==
         "epoch 1/10  evaluating  [========>                  ]  12/40");
-  CHECK(activity_line("epoch 1", {"scanning", 12, 0}, 60).find("12") != std::string::npos);
+  CHECK(activity_line("", {"scanning", 12, 0}, 30) == "scanning  [>             ]  12");
 }
 
 }  // namespace
