@@ -41,6 +41,8 @@ json parse(const std::string& text) {
     return document;
   } catch (const json::parse_error& error) {
     throw std::runtime_error("it is not valid JSON at byte " + std::to_string(error.byte));
+  } catch (const json::out_of_range&) {
+    throw std::runtime_error("it holds a number that no computer has room for");
   }
 }
 

@@ -33,10 +33,7 @@ FileDigest write_text(const fs::path& path, const std::string& text) {
   return file.finish();
 }
 
-fs::path write_folder(const fs::path& checkpoints, int64_t step, const std::vector<FilePart>& parts) {
-  make_folders(checkpoints);
-  clean_leftovers(checkpoints);
-  TemporaryFolder folder(checkpoints, step);
+void write_parts(const TemporaryFolder& folder, int64_t step, const std::vector<FilePart>& parts) {
   Manifest manifest{kFormatVersion, step, kVersion, {}};
   for (const auto& part : parts) {
     const fs::path path = folder.path() / part.name;
@@ -48,18 +45,27 @@ fs::path write_folder(const fs::path& checkpoints, int64_t step, const std::vect
   sync_folder(folder.path());
   write_text(folder.path() / kManifestFile, manifest_text(manifest));
   sync_folder(folder.path());
-  return folder.publish();
 }
 
 }  // namespace
 
 fs::path save(const fs::path& checkpoints, int64_t step, const std::vector<FilePart>& parts) {
   check_parts(step, parts);
+  bool published = false;
   try {
-    return write_folder(checkpoints, step, parts);
+    make_folders(checkpoints);
+    clean_leftovers(checkpoints);
+    TemporaryFolder folder(checkpoints, step);
+    write_parts(folder, step, parts);
+    fs::path path = folder.publish();
+    published = true;
+    folder.remove_replaced();
+    return path;
   } catch (const Error& error) {
     throw Error(error.kind(), "the checkpoint of step " + std::to_string(step) +
-                                  " was not saved: " + error.what() + " (older checkpoints are untouched)");
+                                  (published ? " was saved, but the one it replaced was not removed: "
+                                             : " was not saved (older ones are untouched): ") +
+                                  error.what());
   }
 }
 

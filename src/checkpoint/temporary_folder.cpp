@@ -63,45 +63,44 @@ TemporaryFolder::~TemporaryFolder() {
 }
 
 fs::path TemporaryFolder::publish() {
-  const bool replacing = is_there(final_);
-  if (replacing) {
-    replace();
-  } else {
-    rename_path(path_, final_);
-  }
+  replacing_ = is_there(final_);
   try {
+    take_final_name();
     sync_folder(checkpoints_);
+    // Under the temporary name it is no longer a checkpoint, which must not be before the newer one is
+    // durable.
+    if (is_there(replaced_)) rename_path(replaced_, path_);
   } catch (const Error&) {
-    // Not known to be durable, so not saved: the destructor removes what gets the temporary name back.
-    if (!replacing) {
-      rename_path(final_, path_);
-    } else if (!exchange(path_, final_)) {
-      rename_path(final_, replaced_);
-      rename_path(path_, final_);
-      rename_path(replaced_, path_);
-    }
+    give_back();
     throw;
-  }
-  if (replacing) {
-    remove_tree(path_);
-    sync_folder(checkpoints_);
   }
   return final_;
 }
 
-// Afterwards the new folder has the final name and the older one the temporary name.
-void TemporaryFolder::replace() {
-  if (exchange(path_, final_)) return;
-  rename_path(final_, replaced_);
-  try {
-    rename_path(path_, final_);
-  } catch (const Error&) {
-    rename_path(replaced_, final_);
-    throw;
-  }
-  // Removing the older one must not begin before the newer one's name is durable.
+void TemporaryFolder::remove_replaced() {
+  if (!replacing_) return;
+  remove_tree(path_);
   sync_folder(checkpoints_);
-  rename_path(replaced_, path_);
+}
+
+void TemporaryFolder::take_final_name() {
+  exchanged_ = replacing_ && exchange(path_, final_);
+  if (exchanged_) return;
+  if (replacing_) rename_path(final_, replaced_);
+  rename_path(path_, final_);
+}
+
+// As far as the disk still allows: what cannot be undone leaves a complete folder under one of the names.
+void TemporaryFolder::give_back() noexcept {
+  std::error_code ignored;
+  if (is_there(replaced_)) {
+    fs::rename(final_, path_, ignored);
+    fs::rename(replaced_, final_, ignored);
+  } else if (!replacing_) {
+    fs::rename(final_, path_, ignored);
+  } else if (exchanged_) {
+    ::renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, final_.c_str(), RENAME_EXCHANGE);
+  }
 }
 
 void clean_leftovers(const fs::path& checkpoints) {

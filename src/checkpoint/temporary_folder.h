@@ -19,18 +19,25 @@ class TemporaryFolder {
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 
-  /// Gives the folder its final name, durably, and removes an older checkpoint of that step. At every
-  /// moment a complete folder of the step can be found, once there was one. On failure all is as before.
+  /// Gives the folder its final name, durably; an older checkpoint of that step gets the temporary name. At
+  /// every moment a complete folder of the step can be found, once there was one. On failure all is as
+  /// before.
   std::filesystem::path publish();
 
+  /// Removes the older checkpoint that publish() replaced, if there was one.
+  void remove_replaced();
+
  private:
-  void replace();
+  void take_final_name();
+  void give_back() noexcept;
 
   std::filesystem::path checkpoints_;
   std::filesystem::path path_;
   std::filesystem::path final_;
   std::filesystem::path replaced_;
   FileDescriptor lock_;
+  bool replacing_ = false;
+  bool exchanged_ = false;
 };
 
 /// Removes what dead processes left in the folder: torn saves, half-removed checkpoints, links not yet
