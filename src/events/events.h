@@ -39,7 +39,7 @@ struct StepEnd {
 
 /// One skipped step. Emitted before the StepEnd that reports it.
 struct Overflow {
-  int64_t step = 0;
+  int64_t step = 0;  ///< counted from 1, as StepEnd's
   double scale_before = 1.0;
   double scale_after = 1.0;
   std::vector<std::string> parameters;  ///< first few whose gradients were not finite
