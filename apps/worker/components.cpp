@@ -1,0 +1,115 @@
+#include "components.h"
+
+#include <utility>
+
+#include <ATen/ops/tensor.h>
+
+#include "amp/precision.h"
+#include "model/models.h"
+#include "nn/layer_tree.h"
+#include "optim/lr_schedule.h"
+#include "optim/param_groups.h"
+#include "train/checkpoint_io.h"
+
+namespace ampctl::worker {
+namespace {
+
+std::unique_ptr<optim::Optimizer> build_optimizer(const config::RunPlan& plan, const nn::Layer& model) {
+  const auto& config = plan.config.optimizer;
+  train::NamedTensors parameters;
+  for (const auto& item : model.named_parameters()) parameters.emplace_back(item.key(), item.value());
+  const auto norms = nn::norm_parameter_names(model);
+  auto groups = optim::make_param_groups(parameters, {norms.begin(), norms.end()}, config);
+  if (config.name == "sgd") {
+    return optim::make_sgd(std::move(groups), {config.momentum, config.dampening, config.nesterov},
+                           config.fused);
+  }
+  return optim::make_adam(
+      std::move(groups),
+      {config.betas[0], config.betas[1], config.eps, config.amsgrad, config.name == "adamw"}, config.fused);
+}
+
+data::LoaderOptions loader_options(const config::RunPlan& plan, c10::Device device) {
+  const auto& data = plan.config.data;
+  data::LoaderOptions options;
+  options.num_workers = data.num_workers;
+  options.prefetch_factor = data.prefetch_factor;
+  options.pin_memory = data.pin_memory;
+  options.seed = plan.config.seed;
+  options.device = device;
+  options.channels_last = plan.config.model.channels_last;
+  options.skip_corrupt = data.on_corrupt == "skip";
+  options.max_corrupt = data.max_corrupt;
+  // Autocast would cast a float32 batch to the same values in its first layer; a layer forced to float32
+  // needs the full ones.
+  const auto half = amp::autocast_dtype(plan.precision);
+  if (half && device.is_cuda() && plan.config.amp.fp32_modules.empty()) options.dtype = *half;
+  return options;
+}
+
+}  // namespace
+
+nn::LayerPtr build_model(const config::RunPlan& plan, c10::Device device) {
+  nn::LayerPtr model = model::make_model(
+      plan.config.model, {plan.channels, plan.input_height, plan.input_width}, plan.num_classes);
+  nn::force_float32_modules(*model, plan.config.amp.fp32_modules);
+  if (plan.config.model.weights)
+    train::load_tensors(*plan.config.model.weights, train::named_weights(*model));
+  model->to(device);
+  if (plan.config.model.channels_last) nn::to_channels_last(*model);
+  return model;
+}
+
+train::StepOptions step_options(const config::RunPlan& plan) {
+  train::StepOptions options;
+  const auto dtype = amp::autocast_dtype(plan.precision);
+  options.autocast = dtype.has_value();
+  options.autocast_dtype = dtype.value_or(at::kHalf);
+  options.autocast_cache = plan.config.amp.cache_enabled;
+  options.clip_grad_norm = plan.config.train.clip_grad_norm;
+  options.clip_grad_value = plan.config.train.clip_grad_value;
+  options.task.label_smoothing = plan.config.train.label_smoothing;
+  return options;
+}
+
+std::unique_ptr<data::Loader> build_train_loader(const config::RunPlan& plan, data::DatasetPtr dataset,
+                                                 c10::Device device, const std::atomic<bool>& stop) {
+  auto options = loader_options(plan, device);
+  options.batch_size = plan.micro_batch;
+  options.drop_last = plan.config.data.drop_last;
+  options.shuffle = plan.config.data.shuffle;
+  return std::make_unique<data::Loader>(std::move(dataset), plan.config.data.train.transforms, options,
+                                        &stop);
+}
+
+std::unique_ptr<data::Loader> build_eval_loader(const config::RunPlan& plan, data::DatasetPtr dataset,
+                                                c10::Device device, const std::atomic<bool>& stop) {
+  auto options = loader_options(plan, device);
+  options.batch_size = plan.eval_batch;
+  options.shuffle = false;
+  return std::make_unique<data::Loader>(std::move(dataset), plan.config.data.eval->transforms, options,
+                                        &stop);
+}
+
+TrainComponents build_training(const config::RunPlan& plan, c10::Device device) {
+  TrainComponents parts;
+  parts.model = build_model(plan, device);
+  parts.buffers = std::make_unique<train::BufferArena>(*parts.model);
+  parts.optimizer = build_optimizer(plan, *parts.model);
+  for (const auto& group : parts.optimizer->groups()) {
+    parts.parameter_names.insert(parts.parameter_names.end(), group.names.begin(), group.names.end());
+  }
+  const auto& scaler = plan.config.amp.scaler;
+  parts.scaler = std::make_unique<amp::GradScaler>(
+      amp::GradScalerOptions{scaler.init_scale, scaler.growth_factor, scaler.backoff_factor,
+                             scaler.growth_interval, plan.scaler_enabled});
+  parts.recorder = std::make_unique<amp::ScaleRecorder>(
+      plan.config.log.every_steps, static_cast<int64_t>(parts.parameter_names.size()), device);
+  const std::vector<float> table = optim::lr_table(plan.lr);
+  parts.step =
+      std::make_unique<train::TrainStep>(*parts.model, *parts.optimizer, *parts.scaler, *parts.recorder,
+                                         *parts.buffers, at::tensor(table).to(device), step_options(plan));
+  return parts;
+}
+
+}  // namespace ampctl::worker

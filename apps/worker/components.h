@@ -1,0 +1,46 @@
+// From the plan to the objects that train: model, optimizer, scaler, recorder, step, loaders.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <c10/core/Device.h>
+
+#include "amp/grad_scaler.h"
+#include "amp/scale_recorder.h"
+#include "config/run_plan.h"
+#include "data/dataset.h"
+#include "data/loader.h"
+#include "nn/layer.h"
+#include "optim/optimizer.h"
+#include "train/buffer_arena.h"
+#include "train/train_step.h"
+
+namespace ampctl::worker {
+
+/// The model on its device, in its memory format, with amp.fp32_modules marked and model.weights loaded.
+nn::LayerPtr build_model(const config::RunPlan& plan, c10::Device device);
+
+/// How a forward pass runs under this plan: autocast, its dtype and cache; clipping; loss options.
+train::StepOptions step_options(const config::RunPlan& plan);
+
+std::unique_ptr<data::Loader> build_train_loader(const config::RunPlan& plan, data::DatasetPtr dataset,
+                                                 c10::Device device, const std::atomic<bool>& stop);
+std::unique_ptr<data::Loader> build_eval_loader(const config::RunPlan& plan, data::DatasetPtr dataset,
+                                                c10::Device device, const std::atomic<bool>& stop);
+
+/// What a training run owns, made in this order and destroyed in the opposite one.
+struct TrainComponents {
+  nn::LayerPtr model;
+  std::vector<std::string> parameter_names;  ///< in the optimizer's order
+  std::unique_ptr<train::BufferArena> buffers;
+  std::unique_ptr<optim::Optimizer> optimizer;
+  std::unique_ptr<amp::GradScaler> scaler;
+  std::unique_ptr<amp::ScaleRecorder> recorder;
+  std::unique_ptr<train::TrainStep> step;
+};
+TrainComponents build_training(const config::RunPlan& plan, c10::Device device);
+
+}  // namespace ampctl::worker

@@ -1,0 +1,82 @@
+// ampctl-worker: one process a GPU. Takes the resolved configuration from the front end and trains.
+#include <cstdio>
+#include <exception>
+#include <string>
+
+#include <CLI/CLI.hpp>
+#include <unistd.h>
+
+#include <c10/util/Exception.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "commands.h"
+#include "config/load.h"
+#include "probe.h"
+#include "stop_signals.h"
+
+namespace {
+
+using namespace ampctl;
+
+// A start-up stuck for so long after a stop request is given up (preemption notices allow 20 s and more).
+constexpr std::chrono::seconds kStartupLimit{12};
+
+std::string read_all(int fd) {
+  std::string text;
+  char buffer[4096];
+  for (;;) {
+    const ssize_t n = read(fd, buffer, sizeof buffer);
+    if (n < 0) {
+      throw Error(ErrorKind::internal, "--config-fd: expected a descriptor that can be read, found " +
+                                           std::to_string(fd) + "; `ampctl train` and `ampctl eval` pass it");
+    }
+    if (n == 0) return text;
+    text.append(buffer, static_cast<size_t>(n));
+  }
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("ampctl-worker: started by ampctl, one process a GPU", "ampctl-worker");
+  bool probe = false;
+  int config_fd = -1;
+  worker::EvalRequest eval;
+  app.add_flag("--probe", probe, "print what LibTorch knows of this machine, as JSON");
+  auto* train = app.add_subcommand("train", "train the configuration read from a descriptor");
+  auto* evaluate = app.add_subcommand("eval", "evaluate a checkpoint");
+  for (auto* command : {train, evaluate}) command->add_option("--config-fd", config_fd)->required();
+  evaluate->add_option("--checkpoint", eval.checkpoint);
+  evaluate->add_flag("--json", eval.json);
+  app.require_subcommand(0, 1);
+  CLI11_PARSE(app, argc, argv);
+
+  if (probe) return worker::run_probe();
+  if (!train->parsed() && !evaluate->parsed())
+    throw usage_error("ampctl-worker is started by `ampctl train` or `ampctl eval`");
+  worker::StopSignals signals(kStartupLimit);
+  const auto config = config::load_text(read_all(config_fd), "resolved configuration");
+  return train->parsed() ? worker::train_command(config, signals)
+                         : worker::eval_command(config, eval, signals);
+}
+
+int fail(int code, const std::string& message) {
+  std::fprintf(stderr, "ampctl: error: %s\n", message.c_str());
+  return code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const Error& error) {
+    return fail(exit_code(error.kind()), error.what());
+  } catch (const c10::OutOfMemoryError& error) {
+    return fail(kExitEnvironment,
+                std::string("out of memory before the first step: ") + error.what_without_backtrace());
+  } catch (const c10::Error& error) {
+    return fail(kExitInternal, error.what_without_backtrace());
+  } catch (const std::exception& error) {
+    return fail(kExitInternal, error.what());
+  }
+}

@@ -1,0 +1,54 @@
+// Between live training state and checkpoint folders (checkpoint/checkpoint.h): tensors, scaler, generators,
+// cursor.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
+
+#include "amp/grad_scaler.h"
+#include "config/run_plan.h"
+#include "nn/layer.h"
+#include "optim/optimizer.h"
+#include "train/progress.h"
+#include "train/train_step.h"
+
+namespace ampctl::train {
+
+using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
+
+/// Parameters and buffers under the field's names, sharing memory with the model.
+NamedTensors named_weights(const nn::Layer& model);
+
+/// Copies tensors of a safetensors file into `targets` in place. Every target must be there with its shape
+/// and dtype, and nothing else; otherwise one environment error names what is missing, unexpected or
+/// different.
+void load_tensors(const std::filesystem::path& file, const NamedTensors& targets);
+
+/// The live objects whose state a checkpoint holds; all outlive this.
+struct LiveState {
+  nn::Layer& model;
+  optim::Optimizer& optimizer;
+  amp::GradScaler& scaler;
+  TrainStep& step;
+  c10::Device device;
+};
+
+/// Writes `<checkpoints>/step-<windows>` and returns its path. Reads the device.
+std::filesystem::path save_checkpoint(const std::filesystem::path& checkpoints, const LiveState& live,
+                                      const Progress& progress, const config::RunPlan& plan,
+                                      const std::vector<std::string>& class_names);
+
+/// Restores everything from a verified folder. Throws a usage error that lists each key of the plan that
+/// differs and may not (config::may_change_on_resume).
+Progress load_checkpoint(const std::filesystem::path& folder, const LiveState& live,
+                         const config::RunPlan& plan);
+
+/// The resolved configuration a checkpoint was made with.
+config::ExperimentConfig checkpoint_config(const std::filesystem::path& folder);
+
+}  // namespace ampctl::train

@@ -1,0 +1,116 @@
+#include "train/step_log.h"
+
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include <spdlog/fmt/fmt.h>
+
+#include "train/memory_stats.h"
+
+namespace ampctl::train {
+namespace {
+
+constexpr size_t kNamesShown = 5;
+
+std::string advice(const config::RunPlan& plan) {
+  if (plan.scaler_enabled) {
+    return "Gradients stay non-finite however small the scale: the model itself produces inf or NaN. Lower "
+           "optimizer.lr or lengthen the warm-up, set train.clip_grad_norm, name the layers that overflow "
+           "under "
+           "amp.fp32_modules, or try amp.dtype=bfloat16; amp.enabled=false tells whether precision is the "
+           "cause. "
+           "See docs/mixed-precision.md.";
+  }
+  return "There is no scaler in this precision, so the model itself produces inf or NaN. Lower optimizer.lr "
+         "or "
+         "lengthen the warm-up, set train.clip_grad_norm, and look for bad samples in the data. See "
+         "docs/mixed-precision.md.";
+}
+
+}  // namespace
+
+StepLog::StepLog(const config::RunPlan& plan, c10::Device device, std::vector<std::string> parameter_names,
+                 events::EventBus& bus)
+    : plan_(plan), device_(device), parameter_names_(std::move(parameter_names)), bus_(bus) {}
+
+void StepLog::absorb(const std::vector<amp::StepRow>& rows, Progress& progress) {
+  for (const auto& row : rows) {
+    if (row.found_inf) {
+      absorb_skip(row, progress);
+    } else {
+      progress.consecutive_skips = 0;
+      loss_sum_ += row.loss_sum;
+      loss_samples_ += row.samples;
+    }
+  }
+  if (!rows.empty()) last_ = rows.back();
+}
+
+void StepLog::report(const LoopFigures& figures, const Progress& progress) {
+  events::StepEnd end;
+  end.epoch = figures.epoch;
+  end.step = figures.step;
+  end.loss = loss_samples_ > 0 ? loss_sum_ / static_cast<double>(loss_samples_)
+                               : std::numeric_limits<double>::quiet_NaN();
+  loss_sum_ = 0.0;
+  loss_samples_ = 0;
+  if (last_) {
+    end.lr = last_->lr;
+    end.grad_norm = last_->grad_norm;
+    end.scale = last_->scale;
+  }
+  end.skipped_steps = progress.skipped_steps;
+  end.corrupt_samples = progress.corrupt_samples;
+  if (figures.seconds > 0 && figures.steps > 0) {
+    end.samples_per_sec = static_cast<double>(figures.samples) / figures.seconds;
+    end.data_wait = figures.wait_seconds / figures.seconds;
+    end.step_seconds = figures.seconds / static_cast<double>(figures.steps);
+  }
+  const MemoryStats memory = memory_stats(device_);
+  end.max_allocated_gib = memory.max_allocated_gib;
+  end.max_reserved_gib = memory.max_reserved_gib;
+  bus_.emit(end);
+}
+
+void StepLog::absorb_skip(const amp::StepRow& row, Progress& progress) {
+  ++progress.skipped_steps;
+  ++progress.consecutive_skips;
+  events::Overflow overflow;
+  overflow.step = row.step;
+  overflow.scale_before = row.scale;
+  overflow.scale_after =
+      plan_.scaler_enabled ? row.scale * plan_.config.amp.scaler.backoff_factor : row.scale;
+  overflow.parameter_count = static_cast<int64_t>(row.nonfinite.size());
+  for (const int64_t index : row.nonfinite) {
+    if (overflow.parameters.size() == kNamesShown) break;
+    overflow.parameters.push_back(parameter_names_.at(static_cast<size_t>(index)));
+  }
+  bus_.emit(overflow);
+  if (!divergence_) check_divergence(row, progress);
+}
+
+void StepLog::check_divergence(const amp::StepRow& row, const Progress& progress) {
+  const auto& limits = plan_.config.amp.scaler;
+  const double scale_after = row.scale * limits.backoff_factor;
+  if (plan_.scaler_enabled && limits.min_scale > 0 && scale_after < limits.min_scale) {
+    divergence_ = fmt::format(
+        "training diverged: at step {} the loss scale fell to {} (amp.scaler.min_scale is {}). {}", row.step,
+        scale_after, limits.min_scale, advice(plan_));
+    return;
+  }
+  if (limits.max_consecutive_skips <= 0) return;
+  if (progress.consecutive_skips >= limits.max_consecutive_skips) {
+    divergence_ = fmt::format(
+        "training diverged: {} steps in a row up to step {} had non-finite gradients and were skipped "
+        "(amp.scaler.max_consecutive_skips is {}). {}",
+        progress.consecutive_skips, row.step, limits.max_consecutive_skips, advice(plan_));
+  } else if (!warned_ && progress.consecutive_skips * 2 >= limits.max_consecutive_skips) {
+    warned_ = true;
+    bus_.emit(events::Message{events::Message::Level::warning,
+                              fmt::format("{} steps in a row were skipped; at {} the run ends as diverged",
+                                          progress.consecutive_skips, limits.max_consecutive_skips)});
+  }
+}
+
+}  // namespace ampctl::train

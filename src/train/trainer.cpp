@@ -1,0 +1,206 @@
+#include "train/trainer.h"
+
+#include <utility>
+
+#include "base/error.h"
+#include "checkpoint/checkpoint.h"
+
+namespace ampctl::train {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+bool better(const std::string& metric, double value, double than) {
+  return metric == "eval/loss" ? value < than : value > than;
+}
+
+double metric_value(const std::string& metric, const EvalResult& result) {
+  if (metric == "eval/loss") return result.loss;
+  return metric == "eval/top5" ? result.top5 : result.top1;
+}
+
+}  // namespace
+
+Trainer::Trainer(TrainerParts parts, const Progress& progress)
+    : parts_(std::move(parts)),
+      progress_(progress),
+      log_(parts_.plan, parts_.live.device, parts_.parameter_names, parts_.bus),
+      sync_guard_(parts_.plan.config.log.cuda_sync_debug, parts_.live.device.is_cuda()),
+      clock_(Clock::now()) {
+  // Figures of the last evaluation are not needed again once a finished run is resumed.
+  if (progress_.windows > 0) saved_at_ = progress_.windows;
+}
+
+Outcome Trainer::run() {
+  clock_ = Clock::now();
+  if (!evaluate_and_save()) return stop();
+  while (!finished()) {
+    parts_.train_loader.begin_epoch(epoch(), progress_.samples_consumed % parts_.plan.samples_per_epoch);
+    const int64_t this_epoch = epoch();
+    while (!finished() && epoch() == this_epoch) {
+      sync_guard_.arm();
+      auto window = next_window();
+      if (!window) return stop();
+      parts_.live.step.run(*window);
+      account(*window);
+      if (!after_window()) return stop();
+      if (parts_.stop.load()) return stop();
+    }
+  }
+  sync_guard_.disarm();
+  return Outcome::done;
+}
+
+std::optional<std::vector<data::Batch>> Trainer::next_window() {
+  const int64_t per_epoch = parts_.plan.samples_per_epoch;
+  int64_t position = progress_.samples_consumed % per_epoch;
+  std::vector<data::Batch> window;
+  while (static_cast<int64_t>(window.size()) < parts_.plan.accumulation && position < per_epoch) {
+    auto batch = parts_.train_loader.next();
+    if (!batch) {
+      if (parts_.train_loader.stopped()) return std::nullopt;
+      throw Error(ErrorKind::internal, "the loader ended at position " + std::to_string(position) +
+                                           " of an epoch of " + std::to_string(per_epoch) + " samples");
+    }
+    position += batch->consumed;
+    window.push_back(*std::move(batch));
+  }
+  return window;
+}
+
+void Trainer::account(const std::vector<data::Batch>& window) {
+  current_.epoch = epoch();
+  for (const auto& batch : window) {
+    progress_.samples_consumed += batch.consumed;
+    progress_.corrupt_samples += batch.corrupt;
+    current_.samples += batch.size;
+    current_.wait_seconds += batch.wait_seconds;
+  }
+  ++progress_.windows;
+  ++current_.steps;
+  current_.step = progress_.windows;
+  for (auto& warning : parts_.train_loader.take_warnings()) warn(std::move(warning));
+}
+
+bool Trainer::after_window() {
+  if (due(parts_.plan.config.log.every_steps) || finished()) {
+    sync_guard_.disarm();
+    begin_log();
+  }
+  publish_ready(false);
+  return evaluate_and_save();
+}
+
+void Trainer::begin_log() {
+  lap();
+  total_samples_ += current_.samples;
+  total_seconds_ += current_.seconds;
+  pending_.push_back({parts_.recorder.drain(), current_});
+  current_ = {};
+}
+
+void Trainer::lap() {
+  const auto now = Clock::now();
+  current_.seconds += std::chrono::duration<double>(now - clock_).count();
+  clock_ = now;
+}
+
+void Trainer::publish_ready(bool wait) {
+  while (!pending_.empty() && (wait || pending_.front().rows.ready())) {
+    const PendingLog pending = std::move(pending_.front());
+    pending_.pop_front();
+    if (pending.rows.lost() > 0) throw Error(ErrorKind::internal, "the step recorder lost rows");
+    log_.absorb(pending.rows.rows(), progress_);
+    if (pending.figures) log_.report(*pending.figures, progress_);
+  }
+  if (log_.divergence()) end_diverged();
+}
+
+void Trainer::settle() {
+  sync_guard_.disarm();
+  lap();
+  pending_.push_back({parts_.recorder.drain(), std::nullopt});
+  publish_ready(true);
+}
+
+void Trainer::end_diverged() {
+  // Skipped steps changed nothing, so what stands now is the last good state. A run that is continued from
+  // it, with other settings, starts counting skips anew.
+  progress_.consecutive_skips = 0;
+  const std::string reason = *log_.divergence();
+  sync_guard_.disarm();
+  save();
+  throw Error(ErrorKind::diverged, reason);
+}
+
+bool Trainer::evaluate_and_save() {
+  const auto& plan = parts_.plan;
+  const bool at_start = progress_.windows == 0;
+  const bool evaluation = parts_.eval_loader != nullptr && !at_start &&
+                          progress_.last_evaluated != progress_.windows &&
+                          (due(plan.eval_every_windows) || finished());
+  const bool checkpoint =
+      !at_start && saved_at_ != progress_.windows && (due(plan.checkpoint_every_windows) || finished());
+  if (!evaluation && !checkpoint) return true;
+  settle();
+  bool best = false;
+  bool completed = true;
+  if (evaluation) {
+    const auto improved = evaluate_now();
+    completed = improved.has_value();
+    best = improved.value_or(false);
+  }
+  // A checkpoint made when the evaluation was interrupted does not know its result yet.
+  const bool outdated = evaluation && saved_at_ == progress_.windows;
+  if (completed && (checkpoint || outdated || (best && plan.config.checkpoint.keep_best))) save(best);
+  clock_ = Clock::now();
+  return completed;
+}
+
+std::optional<bool> Trainer::evaluate_now() {
+  const auto result = evaluate(parts_.live.model, *parts_.eval_loader, parts_.plan.eval_samples,
+                               parts_.step_options, [this](int64_t done, int64_t total) {
+                                 parts_.bus.emit(events::Progress{"evaluating", done, total});
+                               });
+  for (auto& warning : parts_.eval_loader->take_warnings()) warn(std::move(warning));
+  if (!result) return std::nullopt;
+  const std::string& metric = parts_.plan.config.eval.best_metric;
+  const double value = metric_value(metric, *result);
+  const bool best = !progress_.best || better(metric, value, progress_.best->value);
+  if (best) progress_.best = Best{value, result->top1, progress_.windows};
+  progress_.last_evaluated = progress_.windows;
+  final_top1_ = result->top1;
+  const int64_t last_epoch = (progress_.samples_consumed - 1) / parts_.plan.samples_per_epoch;
+  parts_.bus.emit(events::Evaluated{last_epoch, progress_.windows, result->loss, result->top1, result->top5,
+                                    result->samples, result->seconds, best});
+  return best;
+}
+
+void Trainer::save(bool best) {
+  const auto start = Clock::now();
+  const auto& settings = parts_.plan.config.checkpoint;
+  const auto folder =
+      save_checkpoint(parts_.checkpoints, parts_.live, progress_, parts_.plan, parts_.class_names);
+  saved_at_ = progress_.windows;
+  if (best) checkpoint::point(parts_.checkpoints, "best", folder);
+  checkpoint::point(parts_.checkpoints, "latest", folder);
+  checkpoint::retain(parts_.checkpoints, settings.keep);
+  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  parts_.bus.emit(events::CheckpointSaved{progress_.windows, folder.string(), seconds, best});
+}
+
+Outcome Trainer::stop() {
+  settle();
+  if (saved_at_ != progress_.windows) save();
+  return Outcome::preempted;
+}
+
+void Trainer::warn(std::string text) {
+  parts_.bus.emit(events::Message{events::Message::Level::warning, std::move(text)});
+}
+
+double Trainer::samples_per_sec() const {
+  return total_seconds_ > 0 ? static_cast<double>(total_samples_) / total_seconds_ : 0.0;
+}
+
+}  // namespace ampctl::train
