@@ -4,7 +4,6 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
 #include <torch/nn/module.h>
 
@@ -12,12 +11,16 @@ namespace ampctl::nn {
 
 class Layer : public torch::nn::Module {
  public:
-  /// The only way to run a layer. A layer marked with set_force_float32 runs with autocast off and
-  /// floating-point inputs cast to float32.
+  /// The only way to run a layer. A layer marked with set_force_float32 runs, with everything inside it, with
+  /// autocast off on the input's kind of device, and a float16 or bfloat16 input is cast to float32 (float64
+  /// stays, as under torch.amp.custom_fwd). Its output is then float32; what follows casts by its own rules.
   at::Tensor operator()(const at::Tensor& input);
 
   void set_force_float32(bool value) { force_float32_ = value; }
   [[nodiscard]] bool force_float32() const { return force_float32_; }
+
+  /// True for normalisation layers, whose parameters optimizers usually leave out of weight decay.
+  [[nodiscard]] virtual bool is_norm() const { return false; }
 
  protected:
   virtual at::Tensor forward(const at::Tensor& input) = 0;
@@ -27,9 +30,5 @@ class Layer : public torch::nn::Module {
 };
 
 using LayerPtr = std::shared_ptr<Layer>;
-
-/// Marks every layer whose dotted name matches one of the shell globs (fnmatch). Throws a usage error for a
-/// pattern that matches nothing, naming the nearest layer names.
-void force_float32_modules(Layer& root, const std::vector<std::string>& patterns);
 
 }  // namespace ampctl::nn

@@ -1,0 +1,40 @@
+#include "nn/batch_norm.h"
+
+#include <sstream>
+
+#include <ATen/Context.h>
+
+#include "base/error.h"
+
+namespace ampctl::nn {
+namespace {
+
+void require_two_values_a_channel(const at::Tensor& input) {
+  const int64_t channels = input.size(1);
+  if (channels == 0 || input.numel() / channels > 1) return;
+  std::ostringstream message;
+  message << "batch norm in training: expected more than one value a channel, found an input of shape "
+          << input.sizes() << "; use a larger batch, a larger image, or data.drop_last: true";
+  throw usage_error(message.str());
+}
+
+}  // namespace
+
+BatchNorm2d::BatchNorm2d(int64_t num_features, const BatchNormOptions& options)
+    : options_(options),
+      weight_(register_parameter("weight", at::ones({num_features}))),
+      bias_(register_parameter("bias", at::zeros({num_features}))),
+      running_mean_(register_buffer("running_mean", at::zeros({num_features}))),
+      running_var_(register_buffer("running_var", at::ones({num_features}))),
+      num_batches_tracked_(register_buffer("num_batches_tracked", at::zeros({}, at::kLong))) {}
+
+at::Tensor BatchNorm2d::forward(const at::Tensor& input) {
+  if (is_training()) {
+    require_two_values_a_channel(input);
+    num_batches_tracked_.add_(1);
+  }
+  return at::batch_norm(input, weight_, bias_, running_mean_, running_var_, is_training(), options_.momentum,
+                        options_.eps, at::globalContext().userEnabledCuDNN());
+}
+
+}  // namespace ampctl::nn

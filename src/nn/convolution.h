@@ -1,0 +1,37 @@
+// 2-dimensional convolution.
+#pragma once
+
+#include <cstdint>
+
+#include "nn/layer.h"
+
+namespace ampctl::nn {
+
+struct Conv2dOptions {
+  int64_t in_channels = 0;
+  int64_t out_channels = 0;
+  int64_t kernel_size = 1;  ///< square
+  int64_t stride = 1;
+  int64_t padding = 0;
+  bool bias = true;
+};
+
+/// torch.nn.Conv2d: (N, in_channels, H, W) to (N, out_channels, H', W'), H' = (H + 2 padding - kernel_size) /
+/// stride + 1 rounded down. Parameters: weight (out_channels, in_channels, kernel_size, kernel_size) and bias
+/// (out_channels), drawn from the default generator in that order.
+class Conv2d : public Layer {
+ public:
+  explicit Conv2d(const Conv2dOptions& options);
+
+  [[nodiscard]] const at::Tensor& weight() const { return weight_; }
+
+ protected:
+  at::Tensor forward(const at::Tensor& input) override;
+
+ private:
+  Conv2dOptions options_;
+  at::Tensor weight_;
+  at::Tensor bias_;
+};
+
+}  // namespace ampctl::nn

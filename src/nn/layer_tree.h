@@ -1,0 +1,23 @@
+// Functions over a whole tree of layers; names are dotted, as in PyTorch ("layer1.0.bn1").
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "nn/layer.h"
+
+namespace ampctl::nn {
+
+/// Marks every layer below `root` whose dotted name matches one of the shell globs (fnmatch; `*` crosses
+/// dots). A matching container takes everything inside it along. Throws a usage error for a pattern that
+/// matches nothing, naming the nearest layer.
+void force_float32_modules(Layer& root, const std::vector<std::string>& patterns);
+
+/// Dotted names of the parameters that belong to normalisation layers, in the order of named_parameters().
+std::vector<std::string> norm_parameter_names(const Layer& root);
+
+/// Stores every 4-dimensional parameter and buffer in channels_last, in place, as Python's
+/// module.to(memory_format=torch.channels_last). Values and shapes stay.
+void to_channels_last(Layer& root);
+
+}  // namespace ampctl::nn

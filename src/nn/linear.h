@@ -1,0 +1,24 @@
+// Fully connected layer.
+#pragma once
+
+#include <cstdint>
+
+#include "nn/layer.h"
+
+namespace ampctl::nn {
+
+/// torch.nn.Linear: (..., in_features) to (..., out_features). Parameters: weight (out_features, in_features)
+/// and bias (out_features), drawn from the default generator in that order.
+class Linear : public Layer {
+ public:
+  Linear(int64_t in_features, int64_t out_features);
+
+ protected:
+  at::Tensor forward(const at::Tensor& input) override;
+
+ private:
+  at::Tensor weight_;
+  at::Tensor bias_;
+};
+
+}  // namespace ampctl::nn

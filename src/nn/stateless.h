@@ -1,0 +1,70 @@
+// Layers without parameters or buffers, named and behaving as their namesakes in torch.nn.
+#pragma once
+
+#include <cstdint>
+
+#include "nn/layer.h"
+
+namespace ampctl::nn {
+
+/// In place (torch.nn.ReLU(inplace=True)): the input must not be needed by anyone else.
+class ReLU : public Layer {
+ protected:
+  at::Tensor forward(const at::Tensor& input) override;
+};
+
+struct MaxPool2dOptions {
+  int64_t kernel_size = 2;
+  int64_t stride = 2;
+  int64_t padding = 0;
+};
+
+/// (N, C, H, W) to (N, C, H', W').
+class MaxPool2d : public Layer {
+ public:
+  explicit MaxPool2d(const MaxPool2dOptions& options = {}) : options_(options) {}
+
+ protected:
+  at::Tensor forward(const at::Tensor& input) override;
+
+ private:
+  MaxPool2dOptions options_;
+};
+
+/// (N, C, H, W) to (N, C, output_size, output_size).
+class AdaptiveAvgPool2d : public Layer {
+ public:
+  explicit AdaptiveAvgPool2d(int64_t output_size = 1) : output_size_(output_size) {}
+
+ protected:
+  at::Tensor forward(const at::Tensor& input) override;
+
+ private:
+  int64_t output_size_;
+};
+
+/// (N, ...) to (N, product of the rest), in logical (channels first) order for any memory format.
+class Flatten : public Layer {
+ protected:
+  at::Tensor forward(const at::Tensor& input) override;
+};
+
+/// In training zeroes values with probability p and scales the others by 1 / (1 - p), drawing from the
+/// device's default generator; p = 0 and evaluation draw nothing. Throws a usage error unless 0 <= p <= 1.
+class Dropout : public Layer {
+ public:
+  explicit Dropout(double p);
+
+ protected:
+  at::Tensor forward(const at::Tensor& input) override;
+
+ private:
+  double p_;
+};
+
+class Identity : public Layer {
+ protected:
+  at::Tensor forward(const at::Tensor& input) override;
+};
+
+}  // namespace ampctl::nn
