@@ -184,7 +184,9 @@ class Checker {
                                       ", " + format_number(pair[1]) + "]");
         }
       }
-      if (t.name != "normalize" || !origins_.has(at + ".mean") || !origins_.has(at + ".std")) continue;
+      if (t.name != "normalize" || origins_.find(at + ".mean") == nullptr ||
+          origins_.find(at + ".std") == nullptr)
+        continue;
       if (!origins_.trusted(at + ".mean") || !origins_.trusted(at + ".std")) continue;
       if (t.mean.empty() || t.mean.size() != t.std.size()) {
         refuse(at + ".std", "expected as many numbers as in mean, at least one; found " +

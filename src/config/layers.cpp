@@ -104,6 +104,8 @@ class Layers {
     // An empty file says nothing; a broken one has been reported.
     if (node.kind == Node::Kind::null) return;
     if (node.kind == Node::Kind::map) {
+      tree_.root.where = {node.where.source};
+      tree_.root.order = node.order;
       lay_over(tree_.root, std::move(node));
       return;
     }

@@ -15,9 +15,11 @@ std::string plural(int64_t value, const std::string& one, const std::string& man
 
 std::string steps(int64_t value) { return plural(value, "step", "steps"); }
 
-std::string gib(int64_t bytes) {
-  constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
-  return fmt::format("{:.2f}", static_cast<double>(bytes) / kGiB);
+std::string bytes(int64_t value) {
+  constexpr double kMiB = 1024.0 * 1024.0;
+  constexpr double kMiBPerGiB = 1024.0;
+  const double mib = static_cast<double>(value) / kMiB;
+  return mib < kMiBPerGiB ? fmt::format("{:.1f} MiB", mib) : fmt::format("{:.2f} GiB", mib / kMiBPerGiB);
 }
 
 std::string model_text(const RunPlan& plan) {
@@ -146,9 +148,9 @@ std::string checkpoint_text(const RunPlan& plan) {
 std::string memory_text(const RunPlan& plan) {
   const MemoryEstimate memory = estimate_memory(plan);
   return fmt::format(
-      "about {} GiB: weights {}, gradients {}, optimizer {}, {}activations {} (workspaces left out)",
-      gib(memory.total()), gib(memory.weights), gib(memory.gradients), gib(memory.optimizer),
-      memory.casts > 0 ? "weight casts " + gib(memory.casts) + ", " : "", gib(memory.activations));
+      "about {}: weights {}, gradients {}, optimizer {}, {}activations {} (workspaces left out)",
+      bytes(memory.total()), bytes(memory.weights), bytes(memory.gradients), bytes(memory.optimizer),
+      memory.casts > 0 ? "weight casts " + bytes(memory.casts) + ", " : "", bytes(memory.activations));
 }
 
 }  // namespace

@@ -64,8 +64,9 @@ void Reader::field(const Field& field, FieldValue value) {
   if (!option_applies(field, *entry)) return;
   const bool good = read(field, entry->value, value);
   if (!good) levels_.back().refused.insert(field.name);
-  origins_.record(path,
-                  {entry->value.where, entry->value.order, good, entry->value.kind == Node::Kind::null});
+  const bool says_nothing = entry->value.kind == Node::Kind::null ||
+                            (entry->value.kind == Node::Kind::sequence && entry->value.items.empty());
+  origins_.record(path, {entry->value.where, entry->value.order, good, says_nothing});
 }
 
 // An option of another choice is a mistake, unless a later source made that choice: then the option belonged

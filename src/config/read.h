@@ -17,7 +17,7 @@ struct Origin {
   Position where;     ///< of the value
   int order = 0;      ///< rank of the source
   bool valid = true;  ///< false: refused, the default stands in its place
-  bool null = false;
+  bool null = false;  ///< null or an empty list
 };
 
 /// By dotted key; only what was given.

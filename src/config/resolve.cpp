@@ -49,8 +49,8 @@ class Resolver {
 
   void resolve_world() {
     const auto& asked = plan_.config.distributed.world_size;
-    plan_.world_size = asked.value_or(world_.world_size);
-    if (plan_.world_size > 1 || world_.world_size > 1) {
+    plan_.world_size = world_.hypothetical ? world_.world_size : asked.value_or(world_.world_size);
+    if (!world_.hypothetical && (plan_.world_size > 1 || world_.world_size > 1)) {
       const bool launched = world_.world_size > 1;
       refuse(
           "distributed.world_size: expected 1, since this version trains in one process on one device; "

@@ -23,6 +23,7 @@ struct DatasetFacts {
 struct WorldFacts {
   int64_t world_size = 1;
   std::string device = "cpu";  // cpu | cuda, after `auto` was decided
+  bool hypothetical = false;  // for its arithmetic only: replaces distributed.world_size, any size is allowed
 };
 
 enum class Precision { float32, tf32, float16, bfloat16 };

@@ -130,7 +130,7 @@ class TreeBuilder : public YAML::EventHandler {
                                   " levels of lists and maps inside each other, found more"};
     }
     if (!stack_.empty() && stack_.back().node.kind == Node::Kind::map && !stack_.back().has_key) {
-      throw Refused{at(mark), "expected text as a key, found a list or a map"};
+      throw Refused{at(mark), "expected text as a key, found a list or a map; is a bracket left open?"};
     }
     reserve(at(mark), {});
     Level level;
