@@ -103,7 +103,7 @@ TEST_CASE("a moved file still reads") {
   CHECK(found == scalar);
 }
 
-TEST_CASE("Python's safetensors reads what is written here, and the other way round") {
+TEST_CASE("Python reads and checks what is written here, and the other way round") {
   if (!test::python_has({"torch", "safetensors", "numpy"})) {
     return test::skip("Python has no torch and safetensors; scripts/test.sh installs them");
   }
@@ -123,6 +123,7 @@ TEST_CASE("Python's safetensors reads what is written here, and the other way ro
                                 {{"format", "pt"}, {"note", "\u00e9"}});
   checkpoint::write_safetensors(dir.path() / "none.safetensors", {});
   write_sparse(dir.path() / "sparse.safetensors");
+  test::save_example(dir.path(), 1, 'a');
 
   const auto result =
       test::run({test::python(), (test::source_dir() / "tests/reference/safetensors_reference.py").string(),
@@ -135,6 +136,7 @@ TEST_CASE("Python's safetensors reads what is written here, and the other way ro
   CHECK(python["ours"].size() == tensors.size());
   CHECK(python["metadata"] == json(ours.metadata()));
   CHECK(python["none"] == json::object());
+  CHECK(python["faults"] == json::array());
   CHECK(python["sparse_last"] == json{1, 2, 3, 4});
 
   const checkpoint::SafetensorsFile theirs(dir.path() / "theirs.safetensors");

@@ -1,9 +1,11 @@
 """Reads `ours`, `none` and `sparse.safetensors` of the folder given with Python's safetensors, writes
-`theirs.safetensors` there, and prints what the first and the last hold as JSON."""
+`theirs.safetensors` there, and prints what the first and the last hold as JSON. Also lists what is wrong
+with the checkpoint `step-00000001` there, by the rules of docs/checkpoint-format.md."""
 
 import json
 import pathlib
 import sys
+import zlib
 
 import torch
 from safetensors import safe_open
@@ -39,6 +41,19 @@ def read(path):
         return {name: file.get_tensor(name) for name in file.keys()}, file.metadata()
 
 
+def faults(folder):
+    manifest = json.loads((folder / "manifest.json").read_text())
+    own = manifest.pop("crc32")
+    text = json.dumps(manifest, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    found = [] if own == f"{zlib.crc32(text.encode()):08x}" else ["manifest.json"]
+    for file in manifest["files"]:
+        data = (folder / file["name"]).read_bytes()
+        if file["size"] != len(data) or file["crc32"] != f"{zlib.crc32(data):08x}":
+            found.append(file["name"])
+    named = {file["name"] for file in manifest["files"]} | {"manifest.json"}
+    return found + sorted({path.name for path in folder.iterdir()} ^ named)
+
+
 def main():
     folder = pathlib.Path(sys.argv[1])
     ours, metadata = read(folder / "ours.safetensors")
@@ -58,6 +73,7 @@ def main():
         "none": describe(none),
         "sparse_last": last,
         "theirs": describe(theirs),
+        "faults": faults(folder / "step-00000001"),
     }))
 
 
