@@ -1,11 +1,14 @@
 #include <filesystem>
+#include <functional>
+#include <iostream>
+#include <memory>
 #include <string>
 
 #include <nlohmann/json.hpp>
-#include <spdlog/fmt/fmt.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "checkpoint/checkpoint.h"
 #include "commands.h"
 #include "components.h"
@@ -20,12 +23,10 @@ namespace {
 namespace fs = std::filesystem;
 
 fs::path find_weights(const config::ExperimentConfig& config, const std::string& wanted,
-                      events::EventBus& bus) {
+                      const std::function<void(const std::string&)>& warn) {
   if (fs::path(wanted).extension() == ".safetensors") return wanted;
   const fs::path checkpoints = fs::path(config.output) / "checkpoints";
-  const auto folder = checkpoint::find(checkpoints, wanted, [&bus](const std::string& text) {
-    bus.emit(events::Message{events::Message::Level::warning, text});
-  });
+  const auto folder = checkpoint::find(checkpoints, wanted, warn);
   if (!folder) {
     throw environment_error(checkpoints.string() +
                             ": expected a checkpoint to evaluate, found none; train first, or "
@@ -43,25 +44,31 @@ void print(const train::EvalResult& result, const fs::path& weights, bool json) 
                              {"eval/top5", result.top5},
                              {"seconds", result.seconds},
                              {"corrupt_samples", result.corrupt}};
-    fmt::print("{}\n", out.dump());
+    std::cout << out.dump() << "\n";
     return;
   }
-  fmt::print("{}: loss {:.4f}  top-1 {:.2f}%  top-5 {:.2f}%  ({} samples, {:.1f} s)\n", weights.string(),
-             result.loss, result.top1, result.top5, result.samples, result.seconds);
-  if (result.corrupt > 0) fmt::print("{} damaged samples were left out\n", result.corrupt);
+  std::cout << weights.string() << ": loss " << format_significant(result.loss, 4) << "  top-1 "
+            << format_percent(result.top1) << "  top-5 " << format_percent(result.top5) << "  ("
+            << result.samples << " samples, " << format_duration(result.seconds) << ")\n";
+  if (result.corrupt > 0) std::cout << result.corrupt << " damaged samples were left out\n";
 }
 
 }  // namespace
 
 int eval_command(const config::ExperimentConfig& config, const EvalRequest& request, StopSignals& signals) {
-  events::EventBus bus;
+  // In a pointer: the progress line must be gone before the result is printed.
+  auto bus = std::make_unique<events::EventBus>();
   events::ConsoleOptions console;
   console.fd = STDERR_FILENO;
   console.mode = events::parse_progress_mode(config.log.progress);
-  bus.add("console", events::make_console(console));
+  console.level = events::parse_level(config.log.level);
+  bus->add("console", events::make_console(console));
+  const auto warn = [&bus](const std::string& text) {
+    bus->emit(events::Message{events::Message::Level::warning, text});
+  };
 
   prepare_environment(config);
-  const fs::path weights = find_weights(config, request.checkpoint, bus);
+  const fs::path weights = find_weights(config, request.checkpoint, warn);
   const c10::Device device = choose_device(config.device);
   const data::TrainEval datasets = data::open_datasets(config.data, config.seed);
   if (!datasets.eval) {
@@ -69,19 +76,18 @@ int eval_command(const config::ExperimentConfig& config, const EvalRequest& requ
   }
   const config::RunPlan plan = config::resolve(config, datasets.train->facts(), datasets.eval->facts(),
                                                {1, device.is_cuda() ? "cuda" : "cpu"});
-  set_up_device(plan, device, bus);
+  set_up_device(plan, device, *bus);
   const nn::LayerPtr model = build_model(plan, device);
   train::load_tensors(weights, train::named_weights(*model));
   const auto loader = build_eval_loader(plan, datasets.eval, device, signals.requested());
   signals.started();
   const auto result = train::evaluate(*model, *loader, plan.eval_samples, step_options(plan),
                                       [&bus](int64_t done, int64_t total) {
-                                        bus.emit(events::Progress{"evaluating", done, total});
+                                        bus->emit(events::Progress{"evaluating", done, total});
                                       });
   if (!result) return 128 + signals.signal_number();
-  for (auto& warning : loader->take_warnings()) {
-    bus.emit(events::Message{events::Message::Level::warning, std::move(warning)});
-  }
+  for (const auto& warning : loader->take_warnings()) warn(warning);
+  bus.reset();
   print(*result, weights, request.json);
   return kExitDone;
 }

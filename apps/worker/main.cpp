@@ -4,6 +4,7 @@
 #include <string>
 
 #include <CLI/CLI.hpp>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <c10/util/Exception.h>
@@ -33,6 +34,16 @@ std::string read_all(int fd) {
     }
     if (n == 0) return text;
     text.append(buffer, static_cast<size_t>(n));
+  }
+}
+
+// Files opened later must not take the numbers of standard streams that were closed, or messages would be
+// written into them.
+void keep_standard_streams() {
+  for (int fd = open("/dev/null", O_RDWR); fd >= 0; fd = open("/dev/null", O_RDWR)) {
+    if (fd <= STDERR_FILENO) continue;
+    close(fd);
+    return;
   }
 }
 
@@ -67,6 +78,7 @@ int fail(int code, const std::string& message) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  keep_standard_streams();
   try {
     return run(argc, argv);
   } catch (const Error& error) {

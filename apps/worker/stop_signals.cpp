@@ -45,6 +45,8 @@ StopSignals::StopSignals(std::chrono::seconds startup_limit) {
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   ::signal(SIGHUP, SIG_IGN);
   ::signal(SIGPIPE, SIG_IGN);
+  // Over a file size limit a write then fails, and is reported, where the signal would kill.
+  ::signal(SIGXFSZ, SIG_IGN);
   watcher_ = std::thread([this, startup_limit] { watch(startup_limit); });
 }
 

@@ -2,7 +2,7 @@
 #include <filesystem>
 #include <optional>
 
-#include <spdlog/fmt/fmt.h>
+#include <string.h>
 
 #include <c10/util/Exception.h>
 
@@ -111,9 +111,7 @@ int run(train::Trainer& trainer, const config::RunPlan& plan, events::EventBus& 
       return kExitDone;
     }
     report_end(bus, EndedOutcome::preempted,
-               fmt::format("stopped by signal {} after a checkpoint; run the same command again to go on",
-                           signals.signal_number()),
-               trainer, device, start);
+               std::string("received SIG") + sigabbrev_np(signals.signal_number()), trainer, device, start);
     return kExitPreempted;
   } catch (const c10::OutOfMemoryError& error) {
     const std::string text =

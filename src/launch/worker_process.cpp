@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -19,6 +20,15 @@ bool is_program(const fs::path& path) {
 
 Error system_failure(const std::string& what) {
   return environment_error(what + ": " + std::strerror(errno));
+}
+
+// A request to stop that comes while the worker's libraries are being loaded waits until it can answer: the
+// mask outlives exec, and the worker takes these signals one by one.
+void keep_stop_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int number : {SIGTERM, SIGINT, SIGUSR1}) sigaddset(&set, number);
+  sigprocmask(SIG_BLOCK, &set, nullptr);
 }
 
 }  // namespace
@@ -63,6 +73,7 @@ int make_inherited_file(const std::string& name, const std::string& text) {
 }
 
 void become_worker(const fs::path& worker, const std::vector<std::string>& arguments) {
+  keep_stop_signals();
   std::vector<std::string> words{worker.string()};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;

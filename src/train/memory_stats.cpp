@@ -1,8 +1,8 @@
 #include "train/memory_stats.h"
 
-#include <spdlog/fmt/fmt.h>
-
 #include <c10/core/CachingDeviceAllocator.h>
+
+#include "base/format.h"
 
 namespace ampctl::train {
 namespace {
@@ -22,15 +22,16 @@ MemoryStats memory_stats(c10::Device device) {
 std::string out_of_memory_advice(const config::RunPlan& plan, const MemoryStats& stats,
                                  const std::string& what) {
   const int64_t batch = plan.micro_batch;
-  std::string text = fmt::format(
-      "out of memory with data.batch_size {} (accumulation {}), peak {:.2f} GiB allocated, "
-      "{:.2f} GiB reserved.",
-      batch, plan.accumulation, stats.max_allocated_gib, stats.max_reserved_gib);
+  std::string text = "out of memory with data.batch_size " + std::to_string(batch) + " (accumulation " +
+                     std::to_string(plan.accumulation) + "), peak " +
+                     format_general(stats.max_allocated_gib, 4) + " GiB allocated, " +
+                     format_general(stats.max_reserved_gib, 4) + " GiB reserved.";
   if (batch > 1) {
     const int64_t smaller = batch / 2;
-    text += fmt::format(" Try data.batch_size={} train.gradient_accumulation_steps={} (global batch {}{})",
-                        smaller, plan.accumulation * 2, smaller * plan.accumulation * 2 * plan.world_size,
-                        batch % 2 == 0 ? ", as now" : "");
+    const int64_t accumulation = plan.accumulation * 2;
+    text += " Try data.batch_size=" + std::to_string(smaller) +
+            " train.gradient_accumulation_steps=" + std::to_string(accumulation) + " (global batch " +
+            std::to_string(smaller * accumulation * plan.world_size) + (batch % 2 == 0 ? ", as now)" : ")");
   } else {
     text += " The batch is 1 already: use a smaller model or input";
   }

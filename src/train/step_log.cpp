@@ -4,8 +4,7 @@
 #include <limits>
 #include <utility>
 
-#include <spdlog/fmt/fmt.h>
-
+#include "base/format.h"
 #include "train/memory_stats.h"
 
 namespace ampctl::train {
@@ -14,18 +13,21 @@ namespace {
 constexpr size_t kNamesShown = 5;
 
 std::string advice(const config::RunPlan& plan) {
+  const std::string lower = "lower optimizer.lr or lengthen the warm-up, set train.clip_grad_norm, ";
+  const std::string go_on =
+      " A run with other settings needs another `output`; it can start from the last good weights "
+      "(model.weights: "
+      "checkpoints/latest/model.safetensors of this run). See docs/mixed-precision.md.";
   if (plan.scaler_enabled) {
-    return "Gradients stay non-finite however small the scale: the model itself produces inf or NaN. Lower "
-           "optimizer.lr or lengthen the warm-up, set train.clip_grad_norm, name the layers that overflow "
-           "under "
-           "amp.fp32_modules, or try amp.dtype=bfloat16; amp.enabled=false tells whether precision is the "
-           "cause. "
-           "See docs/mixed-precision.md.";
+    return "Gradients stay non-finite however small the scale, so the model itself produces inf or NaN: " +
+           lower +
+           "name the layers that overflow under amp.fp32_modules, or try amp.dtype=bfloat16; "
+           "amp.enabled=false tells "
+           "whether precision is the cause." +
+           go_on;
   }
-  return "There is no scaler in this precision, so the model itself produces inf or NaN. Lower optimizer.lr "
-         "or "
-         "lengthen the warm-up, set train.clip_grad_norm, and look for bad samples in the data. See "
-         "docs/mixed-precision.md.";
+  return "This precision has no scaler, so the model itself produces inf or NaN: " + lower +
+         "and look for bad samples in the data." + go_on;
 }
 
 }  // namespace
@@ -77,14 +79,16 @@ void StepLog::absorb_skip(const amp::StepRow& row, Progress& progress) {
   ++progress.skipped_steps;
   ++progress.consecutive_skips;
   events::Overflow overflow;
-  overflow.step = row.step;
+  overflow.step = row.step + 1;
   overflow.scale_before = row.scale;
   overflow.scale_after =
       plan_.scaler_enabled ? row.scale * plan_.config.amp.scaler.backoff_factor : row.scale;
   overflow.parameter_count = static_cast<int64_t>(row.nonfinite.size());
-  for (const int64_t index : row.nonfinite) {
+  // Parameters are numbered from the input on; backward starts at the output, so the last ones overflowed
+  // first.
+  for (auto index = row.nonfinite.rbegin(); index != row.nonfinite.rend(); ++index) {
     if (overflow.parameters.size() == kNamesShown) break;
-    overflow.parameters.push_back(parameter_names_.at(static_cast<size_t>(index)));
+    overflow.parameters.push_back(parameter_names_.at(static_cast<size_t>(*index)));
   }
   bus_.emit(overflow);
   if (!divergence_) check_divergence(row, progress);
@@ -92,24 +96,25 @@ void StepLog::absorb_skip(const amp::StepRow& row, Progress& progress) {
 
 void StepLog::check_divergence(const amp::StepRow& row, const Progress& progress) {
   const auto& limits = plan_.config.amp.scaler;
+  const std::string step = std::to_string(row.step + 1);
   const double scale_after = row.scale * limits.backoff_factor;
   if (plan_.scaler_enabled && limits.min_scale > 0 && scale_after < limits.min_scale) {
-    divergence_ = fmt::format(
-        "training diverged: at step {} the loss scale fell to {} (amp.scaler.min_scale is {}). {}", row.step,
-        scale_after, limits.min_scale, advice(plan_));
+    divergence_ = "training diverged: at step " + step + " the loss scale fell to " +
+                  format_scale(scale_after) + " (amp.scaler.min_scale is " + format_scale(limits.min_scale) +
+                  "). " + advice(plan_);
     return;
   }
   if (limits.max_consecutive_skips <= 0) return;
+  const std::string limit = std::to_string(limits.max_consecutive_skips);
+  const std::string in_a_row = std::to_string(progress.consecutive_skips) + " steps in a row";
   if (progress.consecutive_skips >= limits.max_consecutive_skips) {
-    divergence_ = fmt::format(
-        "training diverged: {} steps in a row up to step {} had non-finite gradients and were skipped "
-        "(amp.scaler.max_consecutive_skips is {}). {}",
-        progress.consecutive_skips, row.step, limits.max_consecutive_skips, advice(plan_));
+    divergence_ = "training diverged: " + in_a_row + " up to step " + step +
+                  " had non-finite gradients and were skipped (amp.scaler.max_consecutive_skips is " + limit +
+                  "). " + advice(plan_);
   } else if (!warned_ && progress.consecutive_skips * 2 >= limits.max_consecutive_skips) {
     warned_ = true;
     bus_.emit(events::Message{events::Message::Level::warning,
-                              fmt::format("{} steps in a row were skipped; at {} the run ends as diverged",
-                                          progress.consecutive_skips, limits.max_consecutive_skips)});
+                              in_a_row + " were skipped; at " + limit + " the run ends as diverged"});
   }
 }
 

@@ -111,15 +111,14 @@ void Trainer::publish_ready(bool wait) {
     pending_.pop_front();
     if (pending.rows.lost() > 0) throw Error(ErrorKind::internal, "the step recorder lost rows");
     log_.absorb(pending.rows.rows(), progress_);
-    if (pending.figures) log_.report(*pending.figures, progress_);
+    log_.report(pending.figures, progress_);
   }
   if (log_.divergence()) end_diverged();
 }
 
 void Trainer::settle() {
   sync_guard_.disarm();
-  lap();
-  pending_.push_back({parts_.recorder.drain(), std::nullopt});
+  if (current_.steps > 0) begin_log();
   publish_ready(true);
 }
 

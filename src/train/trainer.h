@@ -55,7 +55,7 @@ class Trainer {
  private:
   struct PendingLog {
     amp::PendingRows rows;
-    std::optional<LoopFigures> figures;  // absent: fetched for a checkpoint, no line due
+    LoopFigures figures;
   };
 
   std::optional<std::vector<data::Batch>> next_window();
