@@ -50,6 +50,9 @@ add_library(ampctl_torch INTERFACE)
 add_library(ampctl::torch ALIAS ampctl_torch)
 target_include_directories(ampctl_torch SYSTEM INTERFACE
   "${AMPCTL_TORCH_ROOT}/include" "${AMPCTL_TORCH_ROOT}/include/torch/csrc/api/include")
+# libstdc++ first: libtorch.so exports copies of std::filesystem functions (remove_all among them) from the compiler
+# that it was built with, and they crash in a program that binds to them.
+target_link_libraries(ampctl_torch INTERFACE stdc++)
 foreach(_library torch torch_cpu c10)
   set(_library_file "${AMPCTL_TORCH_ROOT}/lib/lib${_library}.so")
   if(NOT EXISTS "${_library_file}")

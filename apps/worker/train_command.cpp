@@ -118,6 +118,9 @@ int run(train::Trainer& trainer, const config::RunPlan& plan, events::EventBus& 
         train::out_of_memory_advice(plan, train::memory_stats(device), error.what_without_backtrace());
     report_end(bus, EndedOutcome::failed, text, trainer, device, start);
     throw environment_error(text);
+  } catch (const c10::Error& error) {
+    report_end(bus, EndedOutcome::failed, error.what_without_backtrace(), trainer, device, start);
+    throw;
   } catch (const std::exception& error) {
     report_end(bus, EndedOutcome::failed, error.what(), trainer, device, start);
     throw;

@@ -94,7 +94,7 @@ void TrainStep::update(const at::Tensor& loss_sum, int64_t samples) {
   }
   if (grad_scale.defined()) grad_scale = grad_scale.to(at::kFloat);
 
-  const at::Tensor lr = lr_table_.index_select(0, counters_.steps_done.view({1})).view({});
+  const at::Tensor lr = lr_table_.index_select(0, counters_.steps_done.unsqueeze(0)).squeeze(0);
   const at::Tensor step = (counters_.steps_done + 1).to(at::kFloat);
   optimizer_.step({lr, step, grad_scale, found_inf});
   buffers_.restore_if(found_inf);
