@@ -21,7 +21,8 @@ void describe(Visitor& f, ExperimentConfig& c) {
   f.section("optimizer", c.optimizer, "The update rule.");
   f.section("lr_schedule", c.lr_schedule, "The learning rate over time.");
   f.section("amp", c.amp, "Mixed precision.");
-  f.section("distributed", c.distributed, "Processes that train together.");
+  f.section("distributed", c.distributed,
+            "Processes that train together; backend and bucket_cap_mb matter from two processes on.");
   f.section("checkpoint", c.checkpoint, "Saving and resuming.");
   f.section("log", c.log, "What is reported.");
   f("output", c.output, any(), "The run's folder; a relative one starts at the working directory.");
@@ -58,7 +59,8 @@ void describe(Visitor& f, TrainConfig& c) {
   f("deterministic", c.deterministic, any(),
     "The same bits in every run, where the device has such algorithms; slower.");
   f("cudnn_benchmark", c.cudnn_benchmark, any(), "Lets cuDNN time its algorithms on the first steps.");
-  f("cuda_graph", c.cuda_graph, any(), "Allows the step to be replayed as a CUDA graph.");
+  f("cuda_graph", c.cuda_graph, any(),
+    "Allows the step to be replayed as a CUDA graph; this version runs every step eagerly.");
   f("num_threads", c.num_threads, at_least(1).at_most(4096).unit("threads").absent("PyTorch's choice"),
     "CPU threads of one operator.");
 }
@@ -76,7 +78,7 @@ void describe(Visitor& f, EvalConfig& c) {
 
 void describe(Visitor& f, DistributedConfig& c) {
   f("world_size", c.world_size, at_least(1).at_most(1e5).unit("processes").absent("auto").absent_word("auto"),
-    "Processes; auto is what the launcher says, else one a GPU.");
+    "Processes; auto is what the launcher says, else 1. More than 1 is refused in this version.");
   f("backend", c.backend, one_of({"auto", "nccl", "gloo"}), "auto is nccl on GPUs and gloo on CPUs.");
   f("bucket_cap_mb", c.bucket_cap_mb, above(0).unit("MiB"), "Gradients are reduced in buckets of this size.");
 }

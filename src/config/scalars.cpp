@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kLargestExactInteger = 9007199254740992.0;  // 2^53
 constexpr double kFixedFrom = 1e-4;
-constexpr double kFixedBelow = 1e9;
+constexpr double kFixedBelow = 1e15;
 
 std::string_view without_plus(std::string_view text) {
   const bool signed_number = text.size() > 1 && text[0] == '+' && text[1] != '-' && text[1] != '+';

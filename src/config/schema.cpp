@@ -105,7 +105,11 @@ class SchemaWriter : public Visitor {
     if (schema["default"].is_discarded()) schema["default"] = text;
     if (schema["default"].is_null() && text != "null") schema.erase("default");
     open_.back()["properties"][field.name] = std::move(schema);
-    if (field.rule.is_required && field.rule.owners.empty()) open_.back()["required"].push_back(field.name);
+    // A file may leave to others what an experiment needs; a transform's options stand together.
+    const bool complete_here = !field.rule.owners.empty();
+    if (field.rule.is_required && complete_here && field.rule.applies()) {
+      open_.back()["required"].push_back(field.name);
+    }
   }
 
   bool enter(const Section& section) override {
@@ -132,7 +136,6 @@ Json transform_schema() {
   Json names = Json::array();
   Json entries = object("");
   for (const auto& kind : transform_kinds()) {
-    names.push_back(kind.name);
     TransformConfig transform;
     transform.name = kind.name;
     SchemaWriter writer(kind.text);
@@ -143,7 +146,11 @@ Json transform_schema() {
       rule.selected = kind.name;
       if (!rule.applies()) options["properties"].erase(row.field.name);
     }
-    Json forms = Json::array({options, {{"type", "null"}}});
+    Json forms = Json::array({options});
+    if (!options.contains("required")) {
+      names.push_back(kind.name);
+      forms.push_back({{"type", "null"}});
+    }
     if (!kind.main_option.empty()) forms.push_back(options["properties"][kind.main_option]);
     entries["properties"][kind.name] = {{"description", kind.text}, {"anyOf", forms}};
   }

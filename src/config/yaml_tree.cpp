@@ -35,6 +35,19 @@ Size size_of(const Node& node) {
   return size;
 }
 
+// A tab before a key leads to messages that do not speak of it.
+std::string tab_hint(const std::string& text, int last_line) {
+  std::istringstream lines(text);
+  std::string line;
+  for (int number = 0; number <= last_line && std::getline(lines, line); ++number) {
+    const size_t indent = std::min(line.find_first_not_of(" \t"), line.size());
+    if (line.find('\t') < indent) {
+      return "; line " + std::to_string(number + 1) + " is indented with a tab, where YAML wants spaces";
+    }
+  }
+  return "";
+}
+
 class TreeBuilder : public YAML::EventHandler {
  public:
   TreeBuilder(const Source& source, Problems& problems) : source_(source), problems_(problems) {
@@ -263,7 +276,8 @@ Node parse_yaml(const std::string& text, const Source& source, Problems& problem
     if (source.has_lines && error.mark.line >= 0) {
       where = {source.name, error.mark.line + 1, error.mark.column + 1};
     }
-    problems.add(source.order, where, "expected valid YAML, found: " + error.msg);
+    problems.add(source.order, where,
+                 "expected valid YAML, found: " + error.msg + tab_hint(text, error.mark.line));
   }
   return invalid;
 }

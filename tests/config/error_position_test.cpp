@@ -100,6 +100,9 @@ TEST_CASE("what is missing is told at the section that lacks it") {
 TEST_CASE("broken YAML is told with its place and nothing is said to be missing") {
   CHECK(message_of("model: {name: mlp\ndata: 1\n").starts_with("e.yaml:2:"));
   CHECK(message_of("model: {name: mlp\ndata: 1\n").find("expected valid YAML") != std::string::npos);
+  const std::string tabbed = message_of("model: {name: mlp}\ndata:\n\tbatch_size: 4\n");
+  CHECK(tabbed.starts_with("e.yaml:3:"));
+  CHECK(tabbed.ends_with("; line 3 is indented with a tab, where YAML wants spaces"));
   CHECK(message_of("- a\n- b\n") == "e.yaml:1:1: expected a map of settings, found a list");
   CHECK(message_of(minimal() + "seed: 1\nseed: 2\n") ==
         "e.yaml:7:1: seed: this key is given twice, first at line 6");

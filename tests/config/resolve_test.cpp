@@ -262,6 +262,16 @@ TEST_CASE("more than one process is refused, whoever asks for it") {
         std::string::npos);
 }
 
+TEST_CASE("a hypothetical number of processes is planned with, whatever the configuration says") {
+  ExperimentConfig config = with_batch(10);
+  config.device = "auto";
+  config.distributed.world_size = 1;
+  const RunPlan plan = resolve(config, kImages, std::nullopt, {4, "cpu", true});
+  CHECK(plan.world_size == 4);
+  CHECK(plan.global_batch == 40);
+  CHECK(plan.steps_per_epoch == 25);
+}
+
 TEST_CASE("a device that is not there is a fault of the environment") {
   ExperimentConfig config = minimal_config();
   config.device = "cuda";

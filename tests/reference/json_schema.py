@@ -26,6 +26,8 @@ wrong = [
     (["data", "train", "transforms"], ["flip"]),
     (["data", "train", "transforms"], [{"resize": {"size": 3, "padding": 1}}]),
     (["data", "train", "transforms"], [{"resize": 3, "center_crop": 3}]),
+    (["data", "train", "transforms"], ["resize"]),
+    (["data", "train", "transforms"], [{"normalize": {"mean": [0.5]}}]),
     (["seed"], 1.5),
 ]
 for keys, value in wrong:
@@ -43,6 +45,7 @@ right = [
     (["amp", "scaler", "enabled"], True),
     (["distributed", "world_size"], "auto"),
     (["data", "eval"], None),
+    (["model"], {"channels_last": True}),
     (["optimizer", "lr"], "${LR:0.1}"),
     (["data", "train", "transforms"], ["horizontal_flip", {"resize": 3}, {"random_crop": {"size": 3, "padding": 1}}]),
 ]
