@@ -184,6 +184,9 @@ class Checker {
                                       ", " + format_number(pair[1]) + "]");
         }
       }
+      if (t.name == "normalize" && i + 1 < transforms.size()) {
+        refuse(at, "expected normalize as the last transform, found " + transforms[i + 1].name + " after it");
+      }
       if (t.name != "normalize" || origins_.find(at + ".mean") == nullptr ||
           origins_.find(at + ".std") == nullptr)
         continue;

@@ -86,11 +86,11 @@ void describe(Visitor& f, TransformConfig& c) {
 const std::vector<TransformKind>& transform_kinds() {
   static const std::vector<TransformKind> kinds{
       {"resize", "size", false, "Scales the shorter side to size, bilinear with antialiasing."},
-      {"center_crop", "size", false, "Cuts out the middle."},
+      {"center_crop", "size", false, "Cuts out the middle; a smaller image gets a black border."},
       {"random_crop", "size", true, "Cuts out a random place, after padding."},
       {"random_resized_crop", "size", true, "Cuts out a random part and scales it to size."},
       {"horizontal_flip", "p", true, "Mirrors left and right with probability p."},
-      {"normalize", "", false, "Subtracts mean and divides by std."},
+      {"normalize", "", false, "Subtracts mean and divides by std; the last of a list."},
   };
   return kinds;
 }

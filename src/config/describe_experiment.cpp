@@ -46,7 +46,7 @@ void describe(Visitor& f, ModelConfig& c) {
 void describe(Visitor& f, TrainConfig& c) {
   f("epochs", c.epochs, at_least(1).at_most(1e6).unit("epochs").absent("steps"),
     "Length of the run; or steps.");
-  f("steps", c.steps, at_least(1).at_most(1e12).unit("steps").absent("epochs"),
+  f("steps", c.steps, at_least(1).at_most(1e8).unit("steps").absent("epochs"),
     "Length of the run in optimizer steps; or epochs.");
   f("gradient_accumulation_steps", c.gradient_accumulation_steps,
     at_least(1).at_most(1e6).absent("from the batch sizes, else 1"), "Micro-batches of one optimizer step.");
@@ -68,7 +68,7 @@ void describe(Visitor& f, TrainConfig& c) {
 void describe(Visitor& f, EvalConfig& c) {
   f("every_epochs", c.every_epochs, at_least(0).at_most(1e6).unit("epochs").absent("1, or every_steps"),
     "Evaluates after each so many epochs; 0 only at the end.");
-  f("every_steps", c.every_steps, at_least(1).at_most(1e12).unit("steps").absent("every_epochs"),
+  f("every_steps", c.every_steps, at_least(1).at_most(1e8).unit("steps").absent("every_epochs"),
     "Evaluates after each so many optimizer steps.");
   f("batch_size", c.batch_size, at_least(1).at_most(1e6).unit("samples").absent("data.batch_size"),
     "Batch of the evaluation.");
@@ -84,7 +84,7 @@ void describe(Visitor& f, DistributedConfig& c) {
 }
 
 void describe(Visitor& f, CheckpointConfig& c) {
-  f("every_steps", c.every_steps, at_least(1).at_most(1e12).unit("steps").absent("every_epochs"),
+  f("every_steps", c.every_steps, at_least(1).at_most(1e8).unit("steps").absent("every_epochs"),
     "Saves after each so many optimizer steps.");
   f("every_epochs", c.every_epochs, at_least(0).at_most(1e6).unit("epochs").absent("1, or every_steps"),
     "Saves after each so many epochs; 0 only at the end.");

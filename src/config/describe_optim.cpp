@@ -47,7 +47,7 @@ void describe(Visitor& f, LrScheduleConfig& c) {
     "Course of the learning rate over the optimizer steps that happened, after the warm-up.");
   f("warmup_epochs", c.warmup_epochs, at_least(0).at_most(1e6).unit("epochs").absent("no warm-up"),
     "Length of the linear warm-up; or warmup_steps.");
-  f("warmup_steps", c.warmup_steps, at_least(0).at_most(1e12).unit("steps").absent("no warm-up"),
+  f("warmup_steps", c.warmup_steps, at_least(0).at_most(1e8).unit("steps").absent("no warm-up"),
     "Length of the linear warm-up; or warmup_epochs.");
   f("warmup_start_factor", c.warmup_start_factor, at_least(0).at_most(1),
     "Where the warm-up begins, as a factor of lr.");
@@ -55,13 +55,13 @@ void describe(Visitor& f, LrScheduleConfig& c) {
     for_schedules(at_least(1).at_most(1e6).unit("epochs").absent("step_size_steps"), {"step"}, c),
     "lr is multiplied by gamma after each so many epochs.");
   f("step_size_steps", c.step_size_steps,
-    for_schedules(at_least(1).at_most(1e12).unit("steps").absent("step_size_epochs"), {"step"}, c),
+    for_schedules(at_least(1).at_most(1e8).unit("steps").absent("step_size_epochs"), {"step"}, c),
     "lr is multiplied by gamma after each so many steps.");
   f("milestones_epochs", c.milestones_epochs,
     for_schedules(at_least(1).at_most(1e6).unit("epochs"), {"multi_step"}, c),
     "Rising; lr is multiplied by gamma at each; or milestones_steps.");
   f("milestones_steps", c.milestones_steps,
-    for_schedules(at_least(1).at_most(1e12).unit("steps"), {"multi_step"}, c),
+    for_schedules(at_least(1).at_most(1e8).unit("steps"), {"multi_step"}, c),
     "Rising; lr is multiplied by gamma at each; or milestones_epochs.");
   f("gamma", c.gamma, for_schedules(above(0), {"step", "multi_step", "exponential"}, c),
     "Factor of lr at a step or milestone; of exponential, per epoch.");

@@ -32,10 +32,10 @@ class Tracker {
     const std::string at = key_ + "[" + std::to_string(index) + "]: ";
     if (t.name == "resize") {
       image_ = resized(image_, t.size);
-    } else if (t.name == "random_resized_crop") {
+    } else if (t.name == "random_resized_crop" || t.name == "center_crop") {
       image_ = square(t.size);
-    } else if (t.name == "center_crop" || t.name == "random_crop") {
-      crop(t, at);
+    } else if (t.name == "random_crop") {
+      random_crop(t, at);
     } else if (t.name == "normalize") {
       const auto given = static_cast<int64_t>(t.mean.size());
       if (given == 1 || given == channels_) return;
@@ -54,11 +54,11 @@ class Tracker {
   }
 
  private:
-  void crop(const TransformConfig& t, const std::string& at) {
-    const int64_t padding = t.name == "random_crop" ? t.padding : 0;
-    if (image_.shorter > 0 && image_.shorter + 2 * padding < t.size) {
-      const std::string padded = padding > 0 ? " + 2 x padding " + std::to_string(padding) : "";
-      problems_.push_back(at + t.name + ": expected a size of at most the image's shorter side, " +
+  // center_crop gives a smaller image a border, as torchvision does; random_crop only the padding asked for.
+  void random_crop(const TransformConfig& t, const std::string& at) {
+    if (image_.shorter > 0 && image_.shorter + 2 * t.padding < t.size) {
+      const std::string padded = t.padding > 0 ? " + 2 x padding " + std::to_string(t.padding) : "";
+      problems_.push_back(at + "random_crop: expected a size of at most the image's shorter side, " +
                           std::to_string(image_.shorter) + padded + ", found " + std::to_string(t.size) +
                           "; resize first");
     }

@@ -12,6 +12,7 @@ namespace ampctl::config {
 namespace {
 
 constexpr int64_t kTop5 = 5;
+constexpr int64_t kMaxSteps = 100'000'000;  // the learning rates of all of them stand in one table
 
 class Resolver {
  public:
@@ -177,6 +178,10 @@ class Resolver {
       return;
     }
     plan_.total_windows = train.steps ? *train.steps : *train.epochs * plan_.steps_per_epoch;
+    if (plan_.total_windows > kMaxSteps) {
+      refuse("train." + std::string(train.steps ? "steps" : "epochs") + ": expected a run of at most " +
+             format_count(kMaxSteps) + " steps, found " + format_count(plan_.total_windows));
+    }
   }
 
   [[nodiscard]] int64_t in_steps(const std::optional<int64_t>& epochs,

@@ -136,6 +136,8 @@ TEST_CASE("mistakes inside transforms name the entry and the option") {
         "e.yaml:8:44: " + at + ".std: expected as many numbers as in mean, at least one; found 1 and 2");
   CHECK(message_of(head + "      - normalize: {mean: [0.5], std: [0]}\n") ==
         "e.yaml:8:40: " + at + ".std: expected a number > 0, found '0'");
+  CHECK(message_of(head + "      - normalize: {mean: [0], std: [1]}\n      - horizontal_flip\n") ==
+        "e.yaml:8:20: " + at + ": expected normalize as the last transform, found horizontal_flip after it");
   CHECK(message_of(head + "      - {resize: 8, center_crop: 8}\n") ==
         "e.yaml:8:9: " + at +
             ": expected a name, `name: value` or `name: {option: value}`, found a map of 2 entries");
