@@ -149,7 +149,7 @@ int train_command(const config::ExperimentConfig& config, StopSignals& signals) 
   if (resumed_from) progress = train::load_checkpoint(*resumed_from, live, plan);
 
   for (const char* name : {kMetricsFile, kSummaryFile})
-    events::truncate_after(folder.root / name, progress.windows);
+    events::truncate_after(folder.root / name, progress.windows, progress.last_evaluated == progress.windows);
   write_text_file(folder.root / kConfigFile, config::to_yaml(plan.config));
   add_files(bus, folder, config.log);
   bus.emit(started_event(plan, device, folder, progress, resumed_from));

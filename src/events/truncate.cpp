@@ -17,14 +17,22 @@
 namespace ampctl::events {
 namespace {
 
-/// A line's step; nothing for a line that is not whole.
-using StepOf = std::function<std::optional<int64_t>(std::string_view)>;
+constexpr const char* kEvaluation = "eval/loss";
+constexpr const char* kEvaluationColumn = "eval_loss";
 
-std::optional<int64_t> step_of_json(std::string_view line) {
+struct Entry {
+  int64_t step = 0;
+  bool evaluation = false;
+};
+
+/// What a line tells of; nothing for a line that is not whole.
+using EntryOf = std::function<std::optional<Entry>(std::string_view)>;
+
+std::optional<Entry> entry_of_json(std::string_view line) {
   const auto value = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (!value.is_object() || !value.contains("step") || !value["step"].is_number_integer())
     return std::nullopt;
-  return value["step"].get<int64_t>();
+  return Entry{value["step"].get<int64_t>(), value.contains(kEvaluation)};
 }
 
 // Our columns are numbers: no quotes to respect.
@@ -41,21 +49,29 @@ size_t csv_columns(std::string_view line) {
   return static_cast<size_t>(std::count(line.begin(), line.end(), ',')) + 1;
 }
 
-StepOf step_of_csv(const std::filesystem::path& path, const std::string& header) {
-  const size_t columns = csv_columns(header);
-  for (size_t column = 0; column < columns; ++column) {
-    if (csv_field(header, column) != "step") continue;
-    return [columns, column](std::string_view line) -> std::optional<int64_t> {
-      if (csv_columns(line) != columns) return std::nullopt;
-      const auto field = csv_field(line, column);
-      int64_t value = 0;
-      const auto end = std::from_chars(field.data(), field.data() + field.size(), value);
-      if (end.ec != std::errc() || end.ptr != field.data() + field.size()) return std::nullopt;
-      return value;
-    };
+std::optional<size_t> csv_column(const std::string& header, std::string_view name) {
+  for (size_t column = 0; column < csv_columns(header); ++column) {
+    if (csv_field(header, column) == name) return column;
   }
-  throw environment_error(path.string() + ":1: expected a table with a column 'step', found '" + header +
-                          "'; move the file away to continue the run");
+  return std::nullopt;
+}
+
+EntryOf entry_of_csv(const std::filesystem::path& path, const std::string& header) {
+  const auto step = csv_column(header, "step");
+  if (!step) {
+    throw environment_error(path.string() + ":1: expected a table with a column 'step', found '" + header +
+                            "'; move the file away to continue the run");
+  }
+  return [columns = csv_columns(header), step = *step,
+          evaluation = csv_column(header, kEvaluationColumn)](std::string_view line) -> std::optional<Entry> {
+    if (csv_columns(line) != columns) return std::nullopt;
+    const auto field = csv_field(line, step);
+    Entry entry;
+    const auto end = std::from_chars(field.data(), field.data() + field.size(), entry.step);
+    if (end.ec != std::errc() || end.ptr != field.data() + field.size()) return std::nullopt;
+    entry.evaluation = evaluation && !csv_field(line, *evaluation).empty();
+    return entry;
+  };
 }
 
 /// What the file holds after the truncation, and whether that differs from what it holds now.
@@ -64,20 +80,21 @@ struct Kept {
   bool changed = false;
 };
 
-Kept keep_lines(std::istream& input, const std::filesystem::path& path, int64_t step) {
+Kept keep_lines(std::istream& input, const std::filesystem::path& path, int64_t step, bool evaluated) {
   const bool csv = path.extension() == ".csv";
-  StepOf step_of = csv ? StepOf() : step_of_json;
+  EntryOf entry_of = csv ? EntryOf() : entry_of_json;
   Kept kept;
   for (std::string line; std::getline(input, line);) {
     const bool complete = !input.eof();
     std::string_view content = line;
     if (csv && !content.empty() && content.back() == '\r') content.remove_suffix(1);
     bool keep = complete;
-    if (!step_of) {
-      if (complete) step_of = step_of_csv(path, std::string(content));
+    if (!entry_of) {
+      if (complete) entry_of = entry_of_csv(path, std::string(content));
     } else if (complete) {
-      const auto found = step_of(content);
-      keep = found && *found <= step;
+      const auto entry = entry_of(content);
+      const bool repeated = entry && entry->step == step && entry->evaluation && !evaluated;
+      keep = entry && entry->step <= step && !repeated;
     }
     if (keep) kept.text.append(line).push_back('\n');
     kept.changed = kept.changed || !keep;
@@ -87,10 +104,10 @@ Kept keep_lines(std::istream& input, const std::filesystem::path& path, int64_t 
 
 }  // namespace
 
-void truncate_after(const std::filesystem::path& path, int64_t step) {
+void truncate_after(const std::filesystem::path& path, int64_t step, bool evaluated) {
   if (!std::filesystem::exists(path)) return;
   std::ifstream input(path, std::ios::binary);
-  const Kept kept = keep_lines(input, path, step);
+  const Kept kept = keep_lines(input, path, step, evaluated);
   if (!input.eof()) throw environment_error("cannot read '" + path.string() + "': check its permissions");
   if (kept.changed) write_text_file(path, kept.text);
 }

@@ -106,6 +106,11 @@ void Trainer::lap() {
 }
 
 void Trainer::publish_ready(bool wait) {
+  publish(wait);
+  if (log_.divergence()) end_diverged();
+}
+
+void Trainer::publish(bool wait) {
   while (!pending_.empty() && (wait || pending_.front().rows.ready())) {
     const PendingLog pending = std::move(pending_.front());
     pending_.pop_front();
@@ -113,7 +118,6 @@ void Trainer::publish_ready(bool wait) {
     log_.absorb(pending.rows.rows(), progress_);
     log_.report(pending.figures, progress_);
   }
-  if (log_.divergence()) end_diverged();
 }
 
 void Trainer::settle() {
@@ -123,11 +127,14 @@ void Trainer::settle() {
 }
 
 void Trainer::end_diverged() {
+  sync_guard_.disarm();
+  // Steps enqueued since the divergence was noticed belong to the state that is saved: they count as well.
+  if (current_.steps > 0) begin_log();
+  publish(true);
   // Skipped steps changed nothing, so what stands now is the last good state. A run that is continued from
   // it, with other settings, starts counting skips anew.
   progress_.consecutive_skips = 0;
   const std::string reason = *log_.divergence();
-  sync_guard_.disarm();
   save();
   throw Error(ErrorKind::diverged, reason);
 }

@@ -64,6 +64,7 @@ class Trainer {
   void begin_log();
   void lap();
   void publish_ready(bool wait);
+  void publish(bool wait);
   void settle();
   [[noreturn]] void end_diverged();
   bool evaluate_and_save();

@@ -1,0 +1,78 @@
+#include "support/background_process.h"
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+#include <thread>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace ampctl::test {
+namespace {
+
+constexpr auto kPoll = std::chrono::milliseconds(5);
+
+}  // namespace
+
+BackgroundProcess::BackgroundProcess(const std::vector<std::string>& command, std::filesystem::path log,
+                                     const std::vector<std::string>& env)
+    : log_(std::move(log)) {
+  pid_ = fork();
+  if (pid_ < 0) throw std::runtime_error("fork failed");
+  if (pid_ > 0) return;
+  const int fd = open(log_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+  dup2(fd, STDOUT_FILENO);
+  dup2(fd, STDERR_FILENO);
+  for (const auto& entry : env) putenv(const_cast<char*>(entry.c_str()));
+  std::vector<char*> argv;
+  argv.reserve(command.size() + 1);
+  for (const auto& word : command) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  execvp(argv[0], argv.data());
+  _exit(127);
+}
+
+BackgroundProcess::~BackgroundProcess() {
+  if (exit_code_) return;
+  kill(pid_, SIGKILL);
+  waitpid(pid_, nullptr, 0);
+}
+
+void BackgroundProcess::signal(int number) const {
+  if (!exit_code_) kill(pid_, number);
+}
+
+std::optional<int> BackgroundProcess::wait(std::chrono::milliseconds timeout) {
+  eventually(
+      [this] {
+        int status = 0;
+        if (!exit_code_ && waitpid(pid_, &status, WNOHANG) == pid_) {
+          exit_code_ = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+        }
+        return exit_code_.has_value();
+      },
+      timeout);
+  return exit_code_;
+}
+
+std::string BackgroundProcess::output() const {
+  std::ifstream in(log_);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+bool eventually(const std::function<bool()>& condition, std::chrono::milliseconds timeout) {
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() >= deadline) return false;
+    std::this_thread::sleep_for(kPoll);
+  }
+  return true;
+}
+
+}  // namespace ampctl::test
