@@ -7,3 +7,15 @@ using Catch::Approx;
 #else
 #include <catch2/catch.hpp>
 #endif
+
+#if __has_include(<catch2/catch_all.hpp>)
+namespace Catch {
+inline auto Contains(const std::string& part) { return Matchers::ContainsSubstring(part); }
+inline auto StartsWith(const std::string& part) { return Matchers::StartsWith(part); }
+}  // namespace Catch
+#endif
+
+namespace ampctl::test {
+/// Catch2's matcher for a part of a text, under the name it has in 3.x.
+inline auto ContainsSubstring(const std::string& part) { return Catch::Contains(part); }
+}  // namespace ampctl::test
