@@ -14,8 +14,3 @@ inline auto Contains(const std::string& part) { return Matchers::ContainsSubstri
 inline auto StartsWith(const std::string& part) { return Matchers::StartsWith(part); }
 }  // namespace Catch
 #endif
-
-namespace ampctl::test {
-/// Catch2's matcher for a part of a text, under the name it has in 3.x.
-inline auto ContainsSubstring(const std::string& part) { return Catch::Contains(part); }
-}  // namespace ampctl::test
