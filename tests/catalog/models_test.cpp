@@ -10,7 +10,9 @@
 #include "support/matchers.h"
 #include "support/process.h"
 
-using namespace ampctl;
+namespace catalog = ampctl::catalog;
+namespace test = ampctl::test;
+using ampctl::Error;
 using catalog::model_cost;
 using test::ContainsSubstring;
 

@@ -6,7 +6,9 @@
 
 #include "support/catch.h"
 
-using namespace ampctl::config;
+using ampctl::config::BatchPlan;
+using ampctl::config::ExperimentConfig;
+using ampctl::config::resolve_batch;
 
 namespace {
 

@@ -4,7 +4,7 @@
 #include "support/catch.h"
 #include "texts.h"
 
-using namespace ampctl;
+namespace test = ampctl::test;
 using test::message_of;
 using test::minimal;
 

@@ -7,7 +7,8 @@
 #include "support/process.h"
 #include "texts.h"
 
-using namespace ampctl;
+namespace config = ampctl::config;
+namespace test = ampctl::test;
 
 namespace {
 

@@ -4,7 +4,8 @@
 #include "support/catch.h"
 #include "texts.h"
 
-using namespace ampctl;
+namespace config = ampctl::config;
+namespace test = ampctl::test;
 using config::load_text;
 using test::message_of;
 using test::minimal;

@@ -9,7 +9,8 @@
 #include "support/process.h"
 #include "texts.h"
 
-using namespace ampctl;
+namespace config = ampctl::config;
+namespace test = ampctl::test;
 using test::message_of;
 
 namespace {

@@ -5,7 +5,7 @@
 #include "support/catch.h"
 #include "texts.h"
 
-using namespace ampctl;
+namespace config = ampctl::config;
 using config::RunPlan;
 
 namespace {

@@ -5,7 +5,10 @@
 #include "support/catch.h"
 #include "texts.h"
 
-using namespace ampctl;
+namespace config = ampctl::config;
+namespace test = ampctl::test;
+using ampctl::Error;
+using ampctl::ErrorKind;
 using config::DatasetFacts;
 using config::ExperimentConfig;
 using config::Precision;

@@ -8,7 +8,8 @@
 #include "support/process.h"
 #include "texts.h"
 
-using namespace ampctl;
+namespace config = ampctl::config;
+namespace test = ampctl::test;
 using config::load_text;
 using config::to_yaml;
 

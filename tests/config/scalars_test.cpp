@@ -7,7 +7,11 @@
 #include "support/catch.h"
 #include "texts.h"
 
-using namespace ampctl::config;
+using ampctl::config::format_count;
+using ampctl::config::format_number;
+using ampctl::config::load_text;
+using ampctl::config::parse_integer;
+using ampctl::config::parse_number;
 
 TEST_CASE("integers are read as people write them, and nothing else is") {
   CHECK(parse_integer("42") == 42);
