@@ -1,0 +1,16 @@
+// Matchers by their Catch2 3 names, also with 2.13.
+#pragma once
+
+#include <string>
+
+#include "support/catch.h"
+
+namespace ampctl::test {
+
+#if __has_include(<catch2/catch_all.hpp>)
+using Catch::Matchers::ContainsSubstring;
+#else
+inline auto ContainsSubstring(const std::string& part) { return Catch::Contains(part); }
+#endif
+
+}  // namespace ampctl::test
