@@ -64,6 +64,22 @@ std::optional<fs::path> checkpoint_to_resume(const RunFolder& folder, const std:
   });
 }
 
+// What a resumed run finds in its folder must be its own past. Going on from an older checkpoint gives up
+// what came after it; a checkpoint from elsewhere belongs into a folder without a run.
+void rewind(const RunFolder& folder, const fs::path& from, int64_t step, events::EventBus& bus) {
+  if (!fs::equivalent(from.parent_path(), folder.checkpoints)) {
+    if (checkpoint::list(folder.checkpoints).empty()) return;
+    throw usage_error(folder.root.string() + ": expected a folder without a run to continue " +
+                      from.string() + " in, found checkpoints of a run; choose another `output`");
+  }
+  const auto discarded = checkpoint::discard_newer(folder.checkpoints, step);
+  if (discarded.empty()) return;
+  bus.emit(events::Message{events::Message::Level::warning,
+                           "going on from step " + std::to_string(step) + ": removed " +
+                               std::to_string(discarded.size()) + " later checkpoints, up to step " +
+                               std::to_string(discarded.back())});
+}
+
 config::RunPlan make_plan(const config::ExperimentConfig& config, const data::TrainEval& datasets,
                           c10::Device device) {
   std::optional<config::DatasetFacts> eval;
@@ -146,7 +162,13 @@ int train_command(const config::ExperimentConfig& config, StopSignals& signals) 
   TrainComponents parts = build_training(plan, device);
   const train::LiveState live{*parts.model, *parts.optimizer, *parts.scaler, *parts.step, device};
   train::Progress progress;
-  if (resumed_from) progress = train::load_checkpoint(*resumed_from, live, plan);
+  if (resumed_from) {
+    progress = train::load_checkpoint(*resumed_from, live, plan);
+    // `auto` and `latest` pass over damaged checkpoints only; those stay until the run saves their step
+    // again.
+    const std::string& resume = config.checkpoint.resume;
+    if (resume != "auto" && resume != "latest") rewind(folder, *resumed_from, progress.windows, bus);
+  }
 
   for (const char* name : {kMetricsFile, kSummaryFile})
     events::truncate_after(folder.root / name, progress.windows, progress.last_evaluated == progress.windows);

@@ -46,6 +46,11 @@ void point(const std::filesystem::path& checkpoints, const std::string& link,
 /// removes leftovers of torn saves.
 void retain(const std::filesystem::path& checkpoints, int64_t keep);
 
+/// Removes every folder of a later step than `step`, which must exist, and points `latest` at it: a run that
+/// goes on from an older checkpoint must not find its abandoned future again. `best` is removed with its
+/// folder. Returns the steps removed, rising.
+std::vector<int64_t> discard_newer(const std::filesystem::path& checkpoints, int64_t step);
+
 /// Reads and verifies a folder: manifest, format version, sizes, checksums, and that no other .json or
 /// .safetensors file lies in it. Throws an environment error that names the file and what is wrong.
 void verify(const std::filesystem::path& folder);

@@ -61,4 +61,17 @@ void retain(const fs::path& checkpoints, int64_t keep) {
   if (surplus > 0) sync_folder(checkpoints);
 }
 
+std::vector<int64_t> discard_newer(const fs::path& checkpoints, int64_t step) {
+  std::vector<int64_t> discarded = list(checkpoints);
+  std::erase_if(discarded, [step](int64_t other) { return other <= step; });
+  if (discarded.empty()) return discarded;
+  point(checkpoints, kLatestLink, checkpoints / folder_name(step));
+  for (const int64_t other : discarded) {
+    if (link_target(checkpoints / kBestLink) == folder_name(other)) remove_tree(checkpoints / kBestLink);
+    remove_checkpoint(checkpoints, folder_name(other));
+  }
+  sync_folder(checkpoints);
+  return discarded;
+}
+
 }  // namespace ampctl::checkpoint

@@ -111,6 +111,18 @@ TEST_CASE("retention keeps the newest folders and those that latest and best poi
   CHECK(error_of([&] { checkpoint::retain(dir.path(), 0); }) != "");
 }
 
+TEST_CASE("going on from an older checkpoint gives up the later ones and the links to them") {
+  const test::TempDir folder;
+  for (const int64_t step : {10, 20, 30}) test::save_example(folder.path(), step, 'a');
+  checkpoint::point(folder.path(), "latest", folder.path() / "step-00000030");
+  checkpoint::point(folder.path(), "best", folder.path() / "step-00000020");
+  CHECK(checkpoint::discard_newer(folder.path(), 30).empty());
+  CHECK(checkpoint::discard_newer(folder.path(), 10) == std::vector<int64_t>{20, 30});
+  CHECK(checkpoint::list(folder.path()) == std::vector<int64_t>{10});
+  CHECK(fs::read_symlink(folder.path() / "latest") == "step-00000010");
+  CHECK_FALSE(fs::is_symlink(folder.path() / "best"));
+}
+
 TEST_CASE("leftovers of dead processes are removed, those of a live one are not") {
   const test::TempDir dir;
   test::save_example(dir.path(), 1, 'a');
