@@ -172,6 +172,7 @@ struct CommandLine::Grammar {
   CLI::App* add(CLI::App* parent, const std::string& name, const std::string& description,
                 const std::string& footer, std::function<int()> action);
   void add_config_options(CLI::App* command, bool resumes);
+  void files_as_words(CLI::App* command);
   ConfigSource source(const CLI::App* command, bool words_may_be_files) const;
   void add_run_commands();
   void add_config_commands();
@@ -202,6 +203,13 @@ void CommandLine::Grammar::add_config_options(CLI::App* command, bool resumes) {
   field("--output", "The run's folder, same as output=…", "FOLDER");
   field("--seed", "Same as seed=…", "N");
   command->add_option("overrides", words, "Fields of the configuration")->type_name("KEY=VALUE");
+}
+
+// Commands that only read configurations take files without -c as well.
+void CommandLine::Grammar::files_as_words(CLI::App* command) {
+  command->get_option("overrides")
+      ->description("Experiment files, and fields of the configuration")
+      ->type_name("FILE|KEY=VALUE");
 }
 
 // The parser keeps each option's values apart; "later wins" needs the order across all of them.
@@ -279,6 +287,7 @@ void CommandLine::Grammar::add_config_commands() {
 
   CLI::App* command = add(config, "show", "Prints the resolved configuration as YAML", "", nullptr);
   add_config_options(command, true);
+  files_as_words(command);
   command->add_flag("--comments", show.comments, "Explains every field beside it");
   actions[command] = [this, command] {
     show.config = source(command, true);
@@ -287,6 +296,7 @@ void CommandLine::Grammar::add_config_commands() {
 
   command = add(config, "validate", "Reports every problem of a configuration; opens no data", "", nullptr);
   add_config_options(command, true);
+  files_as_words(command);
   actions[command] = [this, command] { return run_config_validate(source(command, true)); };
 
   command = add(config, "diff", "Prints the fields that differ between two configurations", "",

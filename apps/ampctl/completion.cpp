@@ -49,7 +49,7 @@ _ampctl() {
   unset 'words[-1]'
   for word in "${words[@]:1}"; do
     if [[ -n $prev ]]; then prev=''; continue; fi
-    if [[ -n ${_ampctl_expects["$command $word"]} ]]; then prev=$word; continue; fi
+    if [[ $word == -* && -n ${_ampctl_expects["$command $word"]} ]]; then prev=$word; continue; fi
     [[ " ${_ampctl_commands[$command]} " == *" $word "* ]] && command="$command $word"
   done
   if [[ -z $prev && $cur == --*=* ]]; then
@@ -99,7 +99,7 @@ _ampctl() {
   local prev= command=ampctl word
   for word in ${words[2,CURRENT-1]}; do
     if [[ -n $prev ]]; then prev=; continue; fi
-    if [[ -n ${_ampctl_expects[$command $word]} ]]; then prev=$word; continue; fi
+    if [[ $word == -* && -n ${_ampctl_expects[$command $word]} ]]; then prev=$word; continue; fi
     [[ " ${_ampctl_commands[$command]} " == *" $word "* ]] && command="$command $word"
   done
   if [[ -z $prev && $PREFIX == --*=* ]]; then

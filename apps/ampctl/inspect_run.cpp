@@ -122,6 +122,11 @@ std::string value_text(const Json& line, const char* key, int digits) {
   return value->is_number() ? format_significant(value->get<double>(), digits) : "nan";
 }
 
+std::string scale_text(const Json& step) {
+  const auto scale = step.find("amp/scale");
+  return scale != step.end() && scale->is_number() ? format_scale(scale->get<double>()) : "?";
+}
+
 void add_config(const Json& config, Table& table) {
   if (!config.at("problem").is_null()) {
     table.add({"configuration", "unreadable: " + config.at("problem").get<std::string>()});
@@ -145,8 +150,7 @@ void add_metrics(const Json& run, Table& table) {
         step.contains("wall_time") ? ", " + age_text(step.at("wall_time").get<double>()) : "";
     table.add({"last step", "step " + step.value("step", Json("?")).dump() + ": loss " +
                                 value_text(step, "train/loss", kDigits) + ", lr " +
-                                value_text(step, "lr", kDigits) + ", scale " +
-                                value_text(step, "amp/scale", kDigits) + ", " +
+                                value_text(step, "lr", kDigits) + ", scale " + scale_text(step) + ", " +
                                 step.value("amp/skipped_steps", Json(0)).dump() + " skipped" + when});
   }
   const Json& evaluation = run.at("last_evaluation");

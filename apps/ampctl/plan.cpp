@@ -79,6 +79,7 @@ int run_plan(const PlanOptions& options) {
   const launch::Variables variables = launch::process_variables();
   config::WorldFacts world;
   world.device = decided_device(config, variables);
+  world.hypothetical = options.world_size.has_value();
   world.world_size = options.world_size
                          ? *options.world_size
                          : launch::world_size(config.distributed.world_size, launch::detect_job(variables));

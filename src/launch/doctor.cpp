@@ -23,7 +23,7 @@ constexpr uint64_t kLowDisk = 2 * kGibibyte;
 constexpr uint64_t kLowMemory = 2 * kGibibyte;
 // Above what the probe's own context takes.
 constexpr uint64_t kBusyGpuMemory = 1 * kGibibyte;
-constexpr int64_t kCoresForLoading = 4;
+constexpr int64_t kCoresPerGpu = 4;
 
 int major_version(const std::string& version) {
   int value = 0;
@@ -75,14 +75,19 @@ void examine_gpus(const Probe& probe, Findings& findings) {
   }
 }
 
-void examine_cores(const Host& host, Findings& findings) {
-  if (host.usable_cores > 0 && host.usable_cores < kCoresForLoading) {
-    const std::string have =
-        host.usable_cores == 1 ? "one CPU core is" : std::to_string(host.usable_cores) + " CPU cores are";
-    const std::string of = host.cores > host.usable_cores ? " (of " + std::to_string(host.cores) + ")" : "";
-    findings.push_back({"only " + have + " usable" + of,
-                        "decoding images will hold a GPU back: raise the container's or job's CPU limit, and "
-                        "keep data.num_workers near the number of cores"});
+void examine_cores(const Host& host, const std::optional<Probe>& probe, Findings& findings) {
+  const int64_t gpus = probe ? static_cast<int64_t>(probe->gpus.size()) : 0;
+  if (host.usable_cores <= 0) return;
+  const std::string of = host.cores > host.usable_cores ? " (of " + std::to_string(host.cores) + ")" : "";
+  if (gpus > 0 && host.usable_cores < gpus * kCoresPerGpu) {
+    findings.push_back(
+        {std::to_string(host.usable_cores) + " usable CPU cores" + of + " for " + std::to_string(gpus) +
+             (gpus == 1 ? " GPU" : " GPUs"),
+         "decoding images may hold the GPUs back: raise the container's or job's CPU limit, keep "
+         "data.num_workers near the number of cores, and watch the data wait in the log"});
+  } else if (host.usable_cores == 1) {
+    findings.push_back({"only one CPU core is usable" + of,
+                        "loading and computing take turns: raise the container's or job's CPU limit"});
   }
 }
 
@@ -144,7 +149,7 @@ std::vector<Finding> examine(const Host& host, const std::optional<Probe>& probe
     examine_driver(host, *probe, findings);
     examine_gpus(*probe, findings);
   }
-  examine_cores(host, findings);
+  examine_cores(host, probe, findings);
   examine_space(host, findings);
   return findings;
 }

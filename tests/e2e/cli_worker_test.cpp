@@ -1,0 +1,118 @@
+// How `train` and `eval` become the worker, seen through a script in its place.
+#include <csignal>
+
+#include "e2e/programs.h"
+#include "support/catch.h"
+
+using namespace ampctl::test;
+using Catch::Contains;
+
+namespace {
+
+// Prints its process id, arguments, and the configuration that it was handed.
+constexpr const char* kEcho = "echo \"args: $*\"\ncat \"/dev/fd/$3\"";
+
+struct Folder {
+  TempDir dir;
+  std::string experiment = (dir.path() / "small.yaml").string();
+  Folder() { write_text(experiment, small_experiment()); }
+};
+
+}  // namespace
+
+TEST_CASE("train hands the resolved configuration to the worker through a descriptor") {
+  const Folder folder;
+  const auto result =
+      run_ampctl({"train", "-c", folder.experiment, "optimizer.lr=0.25"}, {fake_worker(folder.dir, kEcho)});
+  CHECK(result.exit_code == 0);
+  CHECK_THAT(result.out, Catch::StartsWith("args: train --config-fd "));
+  const auto shown = run_ampctl({"config", "show", "-c", folder.experiment, "optimizer.lr=0.25"});
+  CHECK(result.out.substr(result.out.find('\n') + 1) == shown.out);
+}
+
+TEST_CASE("Exit code and signals are the worker's") {
+  const Folder folder;
+  CHECK(run_ampctl({"train", "-c", folder.experiment}, {fake_worker(folder.dir, "exit 75")}).exit_code == 75);
+  CHECK(run_ampctl({"train", "-c", folder.experiment}, {fake_worker(folder.dir, "kill -HUP $$")}).exit_code ==
+        129);
+  const auto same = run({"sh", "-c", "echo $$; exec " + kAmpctl + " train -c " + folder.experiment},
+                        {fake_worker(folder.dir, "echo $$")});
+  const auto newline = same.out.find('\n');
+  CHECK(same.out.substr(0, newline + 1) == same.out.substr(newline + 1));
+}
+
+TEST_CASE("Stop signals that come while the worker starts are kept for it") {
+  const Folder folder;
+  // The shell reads its own mask: it would clear it for a program that it starts.
+  const auto worker = fake_worker(
+      folder.dir, "while read -r key value; do [ $key = SigBlk: ] && echo $value; done < /proc/self/status");
+  const auto result = run_ampctl({"train", "-c", folder.experiment}, {worker});
+  const auto blocked = std::stoull(result.out, nullptr, 16);
+  for (const int signal : {SIGTERM, SIGINT, SIGUSR1}) CHECK((blocked >> (signal - 1) & 1) == 1);
+}
+
+TEST_CASE("The worker is never started on a wrong configuration") {
+  const Folder folder;
+  const auto worker = fake_worker(folder.dir, "echo started");
+  const auto result = run_ampctl({"train", "-c", folder.experiment, "optimizer.lr=-1"}, {worker});
+  CHECK(result.exit_code == 2);
+  CHECK(result.out.empty());
+}
+
+TEST_CASE("A missing worker is an environment error that says what to do") {
+  const Folder folder;
+  const auto result = run_ampctl({"train", "-c", folder.experiment}, {"AMPCTL_WORKER=/nowhere/worker"});
+  CHECK(result.exit_code == 3);
+  CHECK_THAT(result.err, Contains("/nowhere/worker") && Contains("AMPCTL_WORKER"));
+}
+
+TEST_CASE("Worlds of more than one process are refused, not trained as one") {
+  const Folder folder;
+  const auto worker = fake_worker(folder.dir, "echo started");
+  const std::vector<std::vector<std::string>> environments{
+      {"RANK=1", "LOCAL_RANK=1", "WORLD_SIZE=2"},
+      {"OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_LOCAL_RANK=0", "OMPI_COMM_WORLD_SIZE=4"},
+      {"SLURM_PROCID=0", "SLURM_LOCALID=0", "SLURM_NTASKS=2", "SLURM_STEP_ID=0"},
+      {"WORLD_SIZE=2"},
+  };
+  for (auto env : environments) {
+    env.push_back(worker);
+    const auto result = run_ampctl({"train", "-c", folder.experiment}, env);
+    INFO(env.front());
+    CHECK(result.exit_code == 2);
+    CHECK(result.out.empty());
+  }
+  const auto configured =
+      run_ampctl({"train", "-c", folder.experiment, "distributed.world_size=2"}, {worker});
+  CHECK(configured.exit_code == 2);
+  CHECK_THAT(configured.err, Contains("distributed.world_size"));
+  // A batch script's shell is no task of a job.
+  CHECK(run_ampctl({"train", "-c", folder.experiment}, {"SLURM_PROCID=0", "SLURM_NTASKS=2", worker})
+            .exit_code == 0);
+  CHECK(run_ampctl({"train", "-c", folder.experiment}, {"RANK=0", "LOCAL_RANK=0", "WORLD_SIZE=1", worker})
+            .exit_code == 0);
+}
+
+TEST_CASE("eval takes a run's folder, wherever it lies now, or an experiment file") {
+  const Folder folder;
+  const auto worker = fake_worker(folder.dir, kEcho);
+  const auto moved = folder.dir.path() / "moved run";
+  write_text(moved / "config.yaml", run_ampctl({"config", "show", "-c", folder.experiment}).out);
+
+  auto result = run_ampctl({"eval", moved.string(), "eval.batch_size=50", "--json"}, {worker});
+  INFO(result.err);
+  CHECK(result.exit_code == 0);
+  CHECK_THAT(result.out,
+             Catch::StartsWith("args: eval --config-fd ") && Contains("--checkpoint best --json"));
+  CHECK_THAT(result.out, Contains("output: " + moved.string()) || Contains("output: \"" + moved.string()));
+  CHECK_THAT(result.out, Contains("batch_size: 50"));
+
+  result = run_ampctl({"eval", "-c", folder.experiment, "--checkpoint", "latest"}, {worker});
+  CHECK(result.exit_code == 0);
+  CHECK_THAT(result.out, Contains("--checkpoint latest\n") && Contains("output: runs/small"));
+
+  result = run_ampctl({"eval", moved.string(), "-c", folder.experiment}, {worker});
+  CHECK(result.exit_code == 2);
+  CHECK_THAT(result.err, Contains("name one of them"));
+  CHECK(run_ampctl({"eval", folder.dir.path().string()}, {worker}).exit_code == 2);
+}
