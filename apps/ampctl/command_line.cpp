@@ -11,83 +11,11 @@
 #include "commands.h"
 #include "config/nearest.h"
 #include "config_source.h"
+#include "help_texts.h"
 #include "output.h"
 
 namespace ampctl::cli {
 namespace {
-
-constexpr const char* kResumeValues = "auto|never|latest|best|PATH";
-constexpr const char* kCheckpointValues = "latest|best|PATH";
-
-constexpr const char* kFooter = R"(
-Examples:
-  ampctl train -c configs/quickstart.yaml
-  ampctl train -c configs/mnist.yaml train.epochs=5 amp.dtype=bfloat16
-  ampctl eval runs/quickstart --checkpoint best
-  ampctl plan -c configs/resnet50.yaml
-  ampctl config validate -c my.yaml
-  ampctl env
-
-Exit codes:
-  0    done
-  1    internal error
-  2    usage or configuration
-  3    environment: device, library, file system or data
-  4    training diverged (non-finite values beyond the limits set)
-  5    another rank or the process group failed
-  75   stopped by a signal after a checkpoint: run the same command again
-  128+N  ended by signal N without a checkpoint
-
-Environment:
-  AMPCTL_WORKER  path of ampctl-worker, when it is neither beside ampctl nor in ../libexec/ampctl
-  CUDA_VISIBLE_DEVICES  the GPUs that may be used
-  NO_COLOR       no colours
-  Any variable can be read in an experiment file: ${VAR} or ${VAR:default}
-
-'ampctl COMMAND --help' tells more about a command; '-' and '_' in flags' names mean the same.)";
-
-constexpr const char* kTrainFooter = R"(
-The experiment file's fields: 'ampctl config schema', docs/configuration.md. Later files win over earlier
-ones, and overrides over files, in the order typed.
-
-Examples:
-  ampctl train -c configs/quickstart.yaml
-  ampctl train -c base.yaml -c mine.yaml optimizer.lr=0.05 --seed 7 --output runs/seed7
-  ampctl train -c configs/mnist.yaml --resume best
-
-Signals: SIGTERM, SIGINT and SIGUSR1 finish the step, save a checkpoint and exit with 75.
-Exit codes: 0 done, 2 configuration, 3 environment, 4 diverged, 75 stopped after a checkpoint.)";
-
-constexpr const char* kEvalFooter = R"(
-Examples:
-  ampctl eval runs/quickstart
-  ampctl eval runs/quickstart --checkpoint best --json
-  ampctl eval -c configs/mnist.yaml device=cpu)";
-
-constexpr const char* kPlanFooter = R"(
-Data sets are counted, nothing else is done.
-
-Examples:
-  ampctl plan -c configs/resnet50.yaml
-  ampctl plan -c configs/resnet50.yaml --world-size 8)";
-
-constexpr const char* kConfigFooter = R"(
-Examples:
-  ampctl config validate -c my.yaml
-  ampctl config show -c my.yaml optimizer.lr=0.05 --comments
-  ampctl config diff runs/a runs/b
-  ampctl config schema > ampctl.schema.json)";
-
-constexpr const char* kInspectFooter = R"(
-Examples:
-  ampctl inspect runs/quickstart
-  ampctl inspect runs/quickstart/checkpoints/latest
-  ampctl inspect model.safetensors --json)";
-
-constexpr const char* kCompletionFooter = R"(
-Examples:
-  source <(ampctl completion bash)          # in ~/.bashrc
-  source <(ampctl completion zsh)           # in ~/.zshrc, after compinit)";
 
 const CLI::App* deepest(const CLI::App* app) {
   while (!app->get_subcommands().empty()) app = app->get_subcommands().front();

@@ -53,7 +53,7 @@ TEST_CASE("env without a working worker still tells the rest, and exits with 3")
   CHECK(env.at("host").at("cores").get<int>() >= 1);
 }
 
-TEST_CASE("The worker's own probe answers on this machine") {
+TEST_CASE("The worker's own probe answers on this machine", "[gpu]") {
   const auto result = run_ampctl({"env", "--json"}, {"AMPCTL_WORKER=" + kWorker});
   INFO(result.err);
   CHECK(result.exit_code == 0);
@@ -61,4 +61,11 @@ TEST_CASE("The worker's own probe answers on this machine") {
   CHECK_THAT(env.at("libraries").at("libtorch").get<std::string>(), Catch::StartsWith("2.11."));
   CHECK(env.at("libraries").at("openmp_threads").get<int>() >= 1);
   CHECK(env.at("gpus").empty() != env.at("libraries").at("cuda_error").is_null());
+  // A machine with a driver shows its GPUs; one without is told apart, not skipped.
+  CHECK(env.at("gpus").empty() == env.at("host").at("nvidia_driver").is_null());
+  for (const auto& gpu : env.at("gpus")) {
+    CHECK(gpu.at("free_memory_bytes").get<uint64_t>() <= gpu.at("total_memory_bytes").get<uint64_t>());
+    CHECK(gpu.at("compute_capability").size() == 2);
+    CHECK(gpu.at("multiprocessors").get<int>() > 0);
+  }
 }
