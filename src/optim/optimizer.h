@@ -22,7 +22,7 @@ struct ParamGroup {
 /// Inputs of one step, all on the parameters' device.
 struct StepInputs {
   at::Tensor lr;    ///< 0-dim float32
-  at::Tensor step;  ///< 0-dim float32: updates done, this one included (bias correction)
+  at::Tensor step;  ///< 0-dim float32: the run's updates, this one included; corrects every parameter's bias
   at::Tensor
       grad_scale;  ///< undefined, or 0-dim float32 that gradients are divided by (they may stay divided)
   at::Tensor found_inf;  ///< undefined, or 0-dim float32: 1 = this step changes nothing at all
