@@ -47,15 +47,25 @@ class CorruptLog {
   std::vector<std::string> warnings_;
 };
 
+using Order = std::shared_ptr<const std::vector<int64_t>>;
+
+/// The batch to ask for next.
+struct Cursor {
+  int64_t epoch = 0;
+  int64_t start = 0;
+  Order order;
+};
+
 /// A staged batch, with what is only said when its turn comes.
 struct Ahead {
+  int64_t consumed = 0;
   StagedBatch staged;
   std::vector<SkippedSample> skipped;
   std::exception_ptr error;
 };
 
-DecodeOptions decode_options(const LoaderOptions& options) {
-  return {std::max<int64_t>(options.num_workers, 1), options.seed,
+DecodeOptions decode_options(const LoaderOptions& options, bool repeats) {
+  return {repeats ? 0 : std::max<int64_t>(options.num_workers, 1), options.seed,
           options.pin_memory && !options.device.is_cpu(), options.skip_corrupt};
 }
 
@@ -80,11 +90,11 @@ struct Loader::Impl {
         stage(given.device, transforms.affine(dataset->facts().channels), given.dtype, given.channels_last),
         repeats(dataset->made_up() && given.shuffle && !given.device.is_cpu() &&
                 !transforms.changes_images()),
-        pool(dataset, std::move(transforms), decode_options(given)),
+        pool(dataset, std::move(transforms), decode_options(given, repeats)),
         corrupt(given.max_corrupt) {
     const int64_t size = dataset->size();
     limit = given.drop_last ? size - size % given.batch_size : size;
-    next_start = limit;
+    position = limit;
   }
 
   bool should_stop() {
@@ -97,51 +107,77 @@ struct Loader::Impl {
     return std::min(options.batch_size - start % options.batch_size, limit - start);
   }
 
-  /// Keeps the threads busy; without workers a batch is only asked for when it is needed.
+  void set_cursor(int64_t to_epoch, int64_t start) {
+    cursor = {to_epoch, start,
+              std::make_shared<const std::vector<int64_t>>(
+                  epoch_order(dataset->size(), options.seed, to_epoch, options.shuffle))};
+  }
+
+  /// Keeps the threads busy, in training also with the next epoch, so that it need not begin cold.
   void request_ahead() {
     const int64_t depth = std::max<int64_t>(options.num_workers * options.prefetch_factor, 1);
-    const bool on_demand = options.num_workers == 0;
-    if (on_demand && !ahead.empty()) return;
-    while (next_start < limit && pool.pending() < depth) {
-      const int64_t count = length_at(next_start);
-      pool.request(epoch, order, next_start, count);
-      next_start += count;
+    while (pool.pending() < depth) {
+      if (cursor.start >= limit) {
+        if (!options.shuffle || options.num_workers == 0 || limit == 0) return;
+        set_cursor(cursor.epoch + 1, 0);
+      }
+      const int64_t count = length_at(cursor.start);
+      pool.request(cursor.epoch, cursor.order, cursor.start, count);
+      cursor.start += count;
     }
   }
 
-  /// Moves what is decoded to the device; waits only when there is nothing to hand out.
-  void stage_ahead() {
+  /// Moves what is decoded to the device; waits only when there is nothing to hand out. Returns the seconds
+  /// waited.
+  double stage_ahead() {
     const size_t wanted = options.device.is_cpu() || options.num_workers == 0 ? 1 : kDeviceAhead;
+    double waited = 0.0;
     while (ahead.size() < wanted) {
       request_ahead();
+      const auto begin = Clock::now();
       auto host = pool.take(ahead.empty(), stop);
-      if (!host) return;
-      Ahead entry{{}, std::move(host->skipped), std::move(host->error)};
+      waited += std::chrono::duration<double>(Clock::now() - begin).count();
+      if (!host) break;
+      Ahead entry{host->consumed, {}, std::move(host->skipped), std::move(host->error)};
       if (entry.error == nullptr) entry.staged = stage.stage(*host);
       ahead.push_back(std::move(entry));
     }
+    return waited;
   }
 
   std::optional<Batch> next_decoded() {
-    stage_ahead();
+    const double waited = stage_ahead();
     if (ahead.empty()) return std::nullopt;
     Ahead entry = std::move(ahead.front());
     ahead.pop_front();
+    position += entry.consumed;
     if (entry.error != nullptr) std::rethrow_exception(entry.error);
     corrupt.add(entry.skipped);
     Batch batch = stage.release(std::move(entry.staged));
     batch.corrupt = static_cast<int64_t>(entry.skipped.size());
+    batch.wait_seconds = waited;
     if (options.num_workers > 0) request_ahead();
     return batch;
   }
 
-  std::optional<Batch> next_resident() {
-    if (next_start >= limit) return std::nullopt;
+  Batch next_resident() {
     if (!resident) resident.emplace(*dataset, options.batch_size, stage);
-    const int64_t count = length_at(next_start);
-    Batch batch = resident->at(epoch, next_start, count);
-    next_start += count;
+    Batch batch = resident->at(epoch, position, length_at(position));
+    position += batch.consumed;
     return batch;
+  }
+
+  void begin_epoch(int64_t next_epoch, int64_t start) {
+    // At the end of an epoch what is queued, if anything, is the next one from its beginning.
+    const bool goes_on = cursor.order != nullptr && options.shuffle && options.num_workers > 0 &&
+                         position == limit && start == 0 && next_epoch == epoch + 1;
+    epoch = next_epoch;
+    position = start;
+    if (repeats || goes_on) return;
+    pool.clear();
+    ahead.clear();
+    set_cursor(epoch, start);
+    if (options.num_workers > 0) request_ahead();
   }
 
   DatasetPtr dataset;
@@ -153,9 +189,9 @@ struct Loader::Impl {
   CorruptLog corrupt;
   int64_t limit = 0;
   int64_t epoch = 0;
-  int64_t next_start = 0;  // of the first batch not asked for yet
-  std::shared_ptr<const std::vector<int64_t>> order;
-  std::deque<Ahead> ahead;
+  int64_t position = 0;  // of the next batch to hand out; the epoch's end before the first begin_epoch()
+  Cursor cursor;
+  std::deque<Ahead> ahead;  // from `position` on, then the next epoch's
   std::optional<ResidentBatches> resident;
   bool is_stopped = false;
 };
@@ -173,25 +209,13 @@ void Loader::begin_epoch(int64_t epoch, int64_t start) {
     throw Error(ErrorKind::internal, "an epoch of " + std::to_string(impl_->limit) +
                                          " samples cannot begin at position " + std::to_string(start));
   }
-  impl_->pool.clear();
-  impl_->ahead.clear();
-  impl_->epoch = epoch;
-  impl_->next_start = start;
-  if (impl_->repeats) return;
-  impl_->order = std::make_shared<const std::vector<int64_t>>(
-      epoch_order(impl_->dataset->size(), impl_->options.seed, epoch, impl_->options.shuffle));
-  if (impl_->options.num_workers > 0) impl_->request_ahead();
+  impl_->begin_epoch(epoch, start);
 }
 
 std::optional<Batch> Loader::next() {
-  if (impl_->should_stop()) return std::nullopt;
-  const auto begin = Clock::now();
+  if (impl_->should_stop() || impl_->position >= impl_->limit) return std::nullopt;
   std::optional<Batch> batch = impl_->repeats ? impl_->next_resident() : impl_->next_decoded();
-  if (!batch) {
-    impl_->should_stop();
-    return std::nullopt;
-  }
-  batch->wait_seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  if (!batch) impl_->should_stop();
   return batch;
 }
 

@@ -19,8 +19,8 @@ namespace ampctl::data {
 
 struct LoaderOptions {
   int64_t batch_size = 1;
-  int64_t num_workers = 4;  ///< 0: in the calling thread
-  int64_t prefetch_factor = 2;
+  int64_t num_workers = 4;      ///< decoding threads; 0: one, which does nothing ahead of next()
+  int64_t prefetch_factor = 2;  ///< decoded batches waiting at most, a worker
   bool pin_memory = true;
   bool drop_last = false;
   bool shuffle = true;
@@ -32,18 +32,22 @@ struct LoaderOptions {
   int64_t max_corrupt = 100;
 };
 
-/// One pass over an epoch's order, from `start` on (a resumed epoch begins in its middle).
+/// One pass after another over an epoch's order, each from `start` on (a resumed epoch begins in its middle).
+/// What comes out depends on (data set, transforms, seed, epoch, position) alone, not on threads or timing.
+/// Shuffled made-up data without transforms repeats a few batches that stay on a GPU (resident_batches.h):
+/// tensors of a Batch must not be changed in place.
 class Loader {
  public:
-  /// `stop` (may be null) ends a wait early: next() then returns nullopt with stopped() true, also while a
-  /// decoding thread is stuck in a read.
+  /// `stop` (may be null; else it outlives the loader) ends a wait early: next() then returns nullopt with
+  /// stopped() true, also while a decoding thread is stuck in a read.
   Loader(DatasetPtr dataset, std::vector<config::TransformConfig> transforms, const LoaderOptions& options,
          const std::atomic<bool>* stop);
   ~Loader();
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  /// Begins epoch `epoch` at position `start` of its order; what was prefetched before is dropped.
+  /// Begins epoch `epoch` at position `start` of its order. What was prefetched is dropped, unless it is just
+  /// this: while a shuffled epoch ends, the beginning of the next one is decoded already.
   void begin_epoch(int64_t epoch, int64_t start);
   /// The next micro-batch, or nullopt at the epoch's end (or when stopped). Batches never cross the
   /// boundaries of windows: positions are cut at multiples of batch_size from 0. Throws what a decoding

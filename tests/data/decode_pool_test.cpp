@@ -61,6 +61,7 @@ TEST_CASE("A stop request ends the wait for a stalled read, and the stuck thread
     std::atomic<bool> stop{false};
     data::LoaderOptions options;
     options.num_workers = workers;
+    options.shuffle = false;
     {
       data::Loader loader(stalled_folder(dir.path()), {}, options, &stop);
       loader.begin_epoch(0, 0);

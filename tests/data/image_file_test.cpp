@@ -68,6 +68,7 @@ TEST_CASE("Damaged, truncated and oversized files are refused by name") {
   check("huge.jpg", "65000x65000");
   check("truncated.png", "damaged PNG");
   check("flipped.png", "damaged PNG");
+  check("flipped-stored.png", "damaged PNG");
   check("huge.png", "60000x60000");
 }
 

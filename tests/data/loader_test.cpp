@@ -69,20 +69,29 @@ TEST_CASE("The same batches come out for any number of threads") {
   auto toy = std::make_shared<ToyDataset>(101);
   toy->dawdle = true;
   data::Loader alone(toy, kAugmented, options(8, 0), nullptr);
-  const auto expected = epoch_of(alone, 3);
-  CHECK(expected.size() == 13);
-  CHECK(expected.back().size == 5);
+  std::vector<std::vector<data::Batch>> expected;
+  for (int64_t epoch = 0; epoch < 4; ++epoch) expected.push_back(epoch_of(alone, epoch));
+  CHECK(expected[0].size() == 13);
+  CHECK(expected[0].back().size == 5);
+  CHECK_FALSE(at::equal(targets_of(expected[0]), targets_of(expected[1])));
   for (const int64_t workers : {1, 2, 7}) {
     data::Loader loader(toy, kAugmented, options(8, workers), nullptr);
-    for (const int64_t epoch : {0, 3}) {
-      const auto batches = epoch_of(loader, epoch);
-      if (epoch == 0) {
-        CHECK_FALSE(at::equal(targets_of(batches), targets_of(expected)));
-        continue;
-      }
-      CHECK(at::equal(images_of(batches), images_of(expected)));
-      CHECK(at::equal(targets_of(batches), targets_of(expected)));
+    // One epoch after another, of which the beginnings are decoded early, and a leap.
+    for (const size_t epoch : {0, 1, 2, 3, 1}) {
+      const auto batches = epoch_of(loader, static_cast<int64_t>(epoch));
+      CHECK(at::equal(images_of(batches), images_of(expected[epoch])));
+      CHECK(at::equal(targets_of(batches), targets_of(expected[epoch])));
     }
+  }
+}
+
+TEST_CASE("A queue deeper than an epoch holds several of them in order") {
+  const auto toy = std::make_shared<ToyDataset>(5);
+  data::Loader alone(toy, {}, options(2, 0), nullptr);
+  data::Loader loader(toy, {}, options(2, 4), nullptr);
+  for (int64_t epoch = 0; epoch < 6; ++epoch) {
+    CHECK(at::equal(images_of(epoch_of(loader, epoch)), images_of(epoch_of(alone, epoch))));
+    CHECK_FALSE(loader.next());
   }
 }
 
@@ -163,6 +172,9 @@ TEST_CASE("A damaged sample ends the epoch with an error that names it, at its o
   CHECK(loader.next());
   CHECK(loader.next());
   CHECK_THROWS_WITH(loader.next(), ContainsSubstring("toy/13.jpg"));
+  int64_t rest = 0;
+  while (loader.next()) ++rest;
+  CHECK(rest == 5);
 }
 
 TEST_CASE("Damaged samples are skipped, counted once and named a few times where asked") {
@@ -221,7 +233,7 @@ TEST_CASE("A loader destroyed in mid-epoch ends at once") {
   CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(5));
 }
 
-TEST_CASE("The time waited is told") {
+TEST_CASE("The time waited is told, and the next epoch is decoded before it begins") {
   auto toy = std::make_shared<ToyDataset>(200);
   toy->dawdle = true;
   data::Loader loader(toy, {}, options(200, 1), nullptr);
@@ -229,6 +241,8 @@ TEST_CASE("The time waited is told") {
   // 200 samples that take 150 microseconds each on average.
   CHECK(batches.front().wait_seconds > 0.015);
   CHECK(batches.front().wait_seconds < 10.0);
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  CHECK(epoch_of(loader, 1).front().wait_seconds < 0.005);
 }
 
 TEST_CASE("Loaders with impossible options are refused") {

@@ -144,4 +144,8 @@ whole = saved(rgb, "PNG")
 flipped = bytearray(whole)
 flipped[len(whole) // 2] ^= 0x10
 (bad / "flipped.png").write_bytes(bytes(flipped))
+# Stored pixels inflate whatever their values: only the checksums tell that one of them changed.
+flipped = bytearray(saved(rgb, "PNG", compress_level=0))
+flipped[len(flipped) // 2] ^= 0x10
+(bad / "flipped-stored.png").write_bytes(bytes(flipped))
 (bad / "huge.png").write_bytes(png(60000, 60000, 8, 2, [b"\0" * 10]))
