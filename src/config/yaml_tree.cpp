@@ -177,7 +177,7 @@ class TreeBuilder : public YAML::EventHandler {
     if (level.node.kind == Node::Kind::sequence) {
       level.node.items.push_back(std::move(node));
     } else if (!level.has_key) {
-      begin_entry(level, std::move(node));
+      begin_entry(level, node);
     } else {
       level.has_key = false;
       level.entry.value = std::move(node);
@@ -185,7 +185,7 @@ class TreeBuilder : public YAML::EventHandler {
     }
   }
 
-  void begin_entry(Level& level, Node key) {
+  void begin_entry(Level& level, const Node& key) {
     if (key.kind != Node::Kind::scalar)
       throw Refused{key.where, "expected text as a key, found " + key.described()};
     if (const Entry* earlier = level.node.find(key.text)) {
