@@ -48,6 +48,29 @@ TEST_CASE("lines after the step that a run continues from are dropped") {
   CHECK(read_lines(csv).size() == 1);
 }
 
+TEST_CASE("an evaluation that is not in the checkpoint goes, the step before it stays") {
+  const test::TempDir dir;
+  const auto jsonl = dir.path() / "metrics.jsonl";
+  const auto csv = dir.path() / "summary.csv";
+  {
+    const auto lines = make_jsonl(jsonl);
+    const auto rows = make_csv(csv);
+    for (const int64_t step : {45, 90}) {
+      for (const auto* sink : {&lines, &rows}) {
+        (*sink)->on_event(sample_step(step));
+        (*sink)->on_event(sample_evaluation(step));
+      }
+    }
+  }
+  truncate_after(jsonl, 90, false);
+  truncate_after(csv, 90, false);
+  const auto lines = read_lines(jsonl);
+  REQUIRE(lines.size() == 3);
+  CHECK(lines[1].find("eval/loss") != std::string::npos);
+  CHECK(lines[2].find("train/loss") != std::string::npos);
+  CHECK(read_lines(csv).size() == 2);
+}
+
 TEST_CASE("a run that is killed and continued shows each step once") {
   const test::TempDir dir;
   const auto path = dir.path() / "metrics.jsonl";

@@ -29,6 +29,7 @@ Setup::Setup(const SetupOptions& options) {
   model_config.name = options.model;
   model_config.hidden_sizes = {8};
   model = model::make_model(model_config, input_shape(options.model), kClasses);
+  model->to(options.device);
   buffers = std::make_unique<train::BufferArena>(*model);
 
   optim::ParamGroup group;
@@ -45,7 +46,7 @@ Setup::Setup(const SetupOptions& options) {
   scaler_options.growth_interval = options.growth_interval;
   scaler_options.enabled = options.precision == "float16";
   scaler = std::make_unique<amp::GradScaler>(scaler_options);
-  recorder = std::make_unique<amp::ScaleRecorder>(kRecorderRows, count, c10::kCPU);
+  recorder = std::make_unique<amp::ScaleRecorder>(kRecorderRows, count, options.device);
 
   train::StepOptions step_options;
   step_options.autocast = options.precision != "float32";
@@ -55,8 +56,8 @@ Setup::Setup(const SetupOptions& options) {
   step_options.task.label_smoothing = options.label_smoothing;
   const at::Tensor table = options.lr_table.empty() ? at::full({kConstantSteps}, options.lr, at::kFloat)
                                                     : at::tensor(options.lr_table);
-  step = std::make_unique<train::TrainStep>(*model, *optimizer, *scaler, *recorder, *buffers, table,
-                                            step_options);
+  step = std::make_unique<train::TrainStep>(*model, *optimizer, *scaler, *recorder, *buffers,
+                                            table.to(options.device), step_options);
 }
 
 std::vector<at::Tensor> Setup::parameters() const {

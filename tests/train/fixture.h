@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <c10/core/Device.h>
+
 #include "amp/grad_scaler.h"
 #include "amp/scale_recorder.h"
 #include "data/batch.h"
@@ -27,6 +29,7 @@ struct SetupOptions {
   std::optional<double> clip_grad_value;
   std::vector<float> lr_table;  ///< empty: constant lr
   uint64_t seed = 0;
+  c10::Device device = c10::kCPU;
 };
 
 struct Setup {

@@ -58,6 +58,7 @@ TEST_CASE("A step with non-finite gradients changes nothing, in every precision"
         options.precision = precision;
         options.optimizer = optimizer;
         options.lr = 1e-3;
+        options.init_scale = 16;
         Setup setup(options);
         setup.step->run({make_batch("resnet18", 4)});
         const auto before = setup.state();

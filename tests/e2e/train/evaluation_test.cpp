@@ -23,6 +23,7 @@ data:
     format: image_folder
     path: @DATA@/eval
     transforms:
+      - center_crop: 24
       - normalize: *values
 train: {steps: 12, num_threads: 1}
 eval: {batch_size: 10}

@@ -19,7 +19,7 @@ std::vector<double> accuracies(const TempDir& folder, const std::string& dtype) 
     const auto result =
         run({AMPCTL_PROGRAM, "train", "-c", (source_dir() / "configs" / "mnist.yaml").string(), "--output",
              output.string(), "--seed", std::to_string(seed), "--set", "device=cpu", "--set",
-             "amp.dtype=" + dtype, "--set", "train.epochs=4", "--set", "checkpoint.every_epochs=4"},
+             "amp.dtype=" + dtype, "--set", "train.epochs=5", "--set", "checkpoint.every_epochs=5"},
             {"MNIST=" + (shared_data_dir() / "mnist-10k").string()}, kRunLimit);
     INFO(result.out << result.err);
     REQUIRE(result.exit_code == 0);

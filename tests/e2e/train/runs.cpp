@@ -124,6 +124,7 @@ optimizer: {name: sgd, lr: 0.02, momentum: 0.9}
 lr_schedule: {name: cosine}
 amp:
   dtype: float16
+  fp32_modules: ["layer[234]*"]
   scaler: {growth_interval: 5}
 checkpoint: {every_steps: 2}
 log: {every_steps: 1}

@@ -73,7 +73,7 @@ class Workspace {
 
 /// An mlp with dropout over the images, augmentation on, a short last batch and a short last window.
 extern const char* const kMlpExperiment;
-/// ResNet-18 (batch norm) likewise, under float16.
+/// ResNet-18 (batch norm) likewise, its wide layers in float32: the CPU's float16 convolutions are slow.
 extern const char* const kResNetExperiment;
 
 /// Lines of metrics.jsonl; a line that is no JSON throws.

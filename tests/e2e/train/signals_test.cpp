@@ -61,7 +61,8 @@ TEST_CASE("A stop request during start-up ends with 75, and the same command the
   for (const auto delay : {0ms, 50ms, 200ms, 500ms}) {
     for (const int number : {SIGTERM, SIGINT}) {
       INFO("signal " << number << " after " << delay.count() << " ms");
-      auto process = workspace.start("stopped", {"train.epochs=200", "lr_schedule.name=constant"});
+      auto process = workspace.start(
+          "stopped", {"train.epochs=200", "lr_schedule.name=constant", "checkpoint.every_steps=50"});
       REQUIRE(eventually([&] { return is_worker(process); }, kRunLimit));
       std::this_thread::sleep_for(delay);
       process.signal(number);
@@ -70,7 +71,8 @@ TEST_CASE("A stop request during start-up ends with 75, and the same command the
         CHECK_NOTHROW(checkpoint::verify(run / "checkpoints" / checkpoint::folder_name(step)));
     }
   }
-  const std::vector<std::string> overrides{"train.epochs=60", "lr_schedule.name=constant"};
+  const std::vector<std::string> overrides{"train.epochs=40", "lr_schedule.name=constant",
+                                           "checkpoint.every_steps=50"};
   REQUIRE(workspace.train("stopped", overrides).exit_code == 0);
   REQUIRE(workspace.train("whole", overrides).exit_code == 0);
   CHECK(checkpoint_difference(latest(run), latest(workspace.run_folder("whole"))) == "");
@@ -78,7 +80,7 @@ TEST_CASE("A stop request during start-up ends with 75, and the same command the
 
 TEST_CASE("A stop request during an evaluation is answered at once, and the evaluation made up for") {
   Images images;
-  images.count = 2000;
+  images.count = 1200;
   const Workspace workspace(kResNetExperiment, images);
   // Sample by sample: an evaluation of seconds.
   const std::vector<std::string> overrides{"data.split.eval_fraction=0.4", "eval.batch_size=1",
@@ -103,7 +105,7 @@ TEST_CASE("A stop request during an evaluation is answered at once, and the eval
   }
   const auto evaluations = metrics_with(run, "eval/top1");
   REQUIRE(evaluations.size() == 1);
-  CHECK(evaluations[0].at("eval/samples") == 800);
+  CHECK(evaluations[0].at("eval/samples") == 480);
   CHECK(metrics_with(run, "train/loss").size() == 2);
   CHECK(summary(run).size() == 2);
   CHECK(state(latest(run)).at("progress").at("last_evaluated") == 2);

@@ -8,10 +8,13 @@
 namespace ampctl::test {
 namespace {
 
+constexpr const char* kMlp = "{name: mlp, hidden_sizes: [16]}";
+
 // 255 becomes 1 / std = 66,667: more than float16's largest value, 65,504. The others stay small.
-constexpr const char* kExperiment = R"(seed: 5
+std::string experiment(const std::string& model = kMlp) {
+  return "model: " + model + R"(
+seed: 5
 device: cpu
-model: {name: mlp, hidden_sizes: [16]}
 data:
   batch_size: 4
   num_workers: 1
@@ -28,6 +31,7 @@ lr_schedule: {name: constant, warmup_steps: 6}
 amp: {dtype: float16, scaler: {init_scale: 16}}
 log: {every_steps: 1}
 )";
+}
 
 constexpr int kWindow = 8;  // samples of a step
 constexpr int kSteps = 10;
@@ -59,13 +63,17 @@ void check_same_weights(const fs::path& a, const fs::path& b) {
 }  // namespace
 
 TEST_CASE("A run with skipped steps equals the run over the other steps' samples, schedule included") {
-  // Without a scaler nothing else remembers the skips.
-  const std::vector<std::string> overrides{"amp.scaler.enabled=false"};
+  // Without a scaler nothing else remembers the skips; with batch norm, the running statistics must not.
+  std::vector<std::string> overrides{"amp.scaler.enabled=false"};
+  const bool batch_norm = GENERATE(false, true);
+  if (batch_norm) overrides.emplace_back("amp.fp32_modules=['layer[234]*']");
+  const std::string model = batch_norm ? "{name: resnet18}" : kMlp;
   // One bright image spoils the whole window, also when it comes in its second micro-batch.
-  const Workspace with(kExperiment, dim_images([](int i) { return i == 2 * kWindow + 5 || in_step(i, 7); }));
+  const Workspace with(experiment(model),
+                       dim_images([](int i) { return i == 2 * kWindow + 5 || in_step(i, 7); }));
   Images others = dim_images([](int) { return false; });
   others.keep = [](int i) { return !in_step(i, 3) && !in_step(i, 7); };
-  const Workspace without(kExperiment, others);
+  const Workspace without(experiment(model), others);
   const auto result = with.train("run", overrides);
   INFO(result.out << result.err);
   REQUIRE(result.exit_code == 0);
@@ -85,10 +93,10 @@ TEST_CASE("A run with skipped steps equals the run over the other steps' samples
 }
 
 TEST_CASE("A skip halves the scale and does nothing else; step and parameter are reported") {
-  const Workspace with(kExperiment, dim_images([](int i) { return in_step(i, 1); }));
+  const Workspace with(experiment(), dim_images([](int i) { return in_step(i, 1); }));
   Images others = dim_images([](int) { return false; });
   others.keep = [](int i) { return !in_step(i, 1); };
-  const Workspace without(kExperiment, others);
+  const Workspace without(experiment(), others);
   const auto result = with.train("run");
   INFO(result.out << result.err);
   REQUIRE(result.exit_code == 0);
