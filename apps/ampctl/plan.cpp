@@ -83,7 +83,7 @@ int run_plan(const PlanOptions& options) {
   world.world_size = options.world_size
                          ? *options.world_size
                          : launch::world_size(config.distributed.world_size, launch::detect_job(variables));
-  const auto data = catalog::count(config.data, config.seed);
+  const auto data = catalog::count(config::sources(config.data));
   const config::RunPlan plan = config::resolve(config, data.train, data.eval, world);
   print(options.json ? to_json(plan).dump(2) + "\n" : config::to_text(plan));
   return 0;

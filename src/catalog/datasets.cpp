@@ -19,9 +19,9 @@ std::vector<std::string> numbered_classes(int64_t count) {
   return names;
 }
 
-SourceListing list_idx(const config::DatasetConfig& config, SourceRole role) {
+SourceListing list_idx(const Source& source, SourceRole role) {
   SourceListing listing;
-  listing.idx = find_idx(config, role);
+  listing.idx = find_idx(source, role);
   const std::vector<int64_t> dims = read_idx_dims(listing.idx.images, kImageRank);
   const IdxArray labels = read_idx(listing.idx.labels, kLabelRank);
   if (labels.dims[0] != dims[0]) {
@@ -36,11 +36,11 @@ SourceListing list_idx(const config::DatasetConfig& config, SourceRole role) {
   return listing;
 }
 
-SourceListing list_image_folder(const config::DatasetConfig& config) {
-  if (!config.path)
+SourceListing list_image_folder(const Source& source) {
+  if (!source.path)
     throw usage_error("data: format image_folder needs `path`, a folder with a folder a class");
   SourceListing listing;
-  listing.root = *config.path;
+  listing.root = *source.path;
   ImageFolder folder = scan_image_folder(listing.root);
   listing.class_names = std::move(folder.classes);
   listing.files = std::move(folder.files);
@@ -51,34 +51,34 @@ SourceListing list_image_folder(const config::DatasetConfig& config) {
   return listing;
 }
 
-SourceListing list_synthetic(const config::DatasetConfig& config) {
+SourceListing list_synthetic(const Source& source) {
   constexpr int64_t kMaxChannels = 4;
-  if (config.num_samples < 1 || config.image_size < 1 || config.num_classes < 1 || config.channels < 1 ||
-      config.channels > kMaxChannels) {
+  if (source.num_samples < 1 || source.image_size < 1 || source.num_classes < 1 || source.channels < 1 ||
+      source.channels > kMaxChannels) {
     throw usage_error(
         "data: format synthetic needs num_samples, image_size and num_classes of at least 1 and 1 to 4 "
         "channels");
   }
   SourceListing listing;
-  listing.facts = {config.num_samples, config.num_classes, config.channels, config.image_size,
-                   config.image_size};
-  listing.class_names = numbered_classes(config.num_classes);
+  listing.facts = {source.num_samples, source.num_classes, source.channels, source.image_size,
+                   source.image_size};
+  listing.class_names = numbered_classes(source.num_classes);
   return listing;
 }
 
-SourceListing list_source(const config::DatasetConfig& config, SourceRole role) {
+SourceListing list_source(const Source& source, SourceRole role) {
   SourceListing listing;
-  if (config.format == "idx") {
-    listing = list_idx(config, role);
-  } else if (config.format == "image_folder") {
-    listing = list_image_folder(config);
-  } else if (config.format == "synthetic") {
-    listing = list_synthetic(config);
+  if (source.format == "idx") {
+    listing = list_idx(source, role);
+  } else if (source.format == "image_folder") {
+    listing = list_image_folder(source);
+  } else if (source.format == "synthetic") {
+    listing = list_synthetic(source);
   } else {
-    throw usage_error("data: expected a format of idx, image_folder or synthetic, found `" + config.format +
+    throw usage_error("data: expected a format of idx, image_folder or synthetic, found `" + source.format +
                       "`");
   }
-  listing.format = config.format;
+  listing.format = source.format;
   return listing;
 }
 
@@ -120,17 +120,18 @@ const std::vector<std::string>& dataset_formats() {
   return names;
 }
 
-SourceListings list_sources(const config::DataConfig& config) {
-  const bool split = config.split.eval_fraction.has_value();
-  if (split && config.eval && (!config.eval->format.empty() || config.eval->path || config.eval->images)) {
+SourceListings list_sources(const Sources& sources) {
+  const bool split = sources.eval_fraction.has_value();
+  if (split && sources.eval &&
+      (!sources.eval->format.empty() || sources.eval->path || sources.eval->images)) {
     throw usage_error(
         "data: `split.eval_fraction` takes the evaluation samples from `train`, so `eval` may only give "
         "transforms; remove eval's source or the split");
   }
   SourceListings listings;
-  listings.train = list_source(config.train, split ? SourceRole::train_eval : SourceRole::train);
-  if (config.eval && !split) {
-    listings.eval = list_source(*config.eval, SourceRole::eval);
+  listings.train = list_source(sources.train, split ? SourceRole::train_eval : SourceRole::train);
+  if (sources.eval && !split) {
+    listings.eval = list_source(*sources.eval, SourceRole::eval);
     check_same_classes(listings.train, *listings.eval);
   }
   return listings;
@@ -147,13 +148,13 @@ int64_t split_eval_samples(int64_t num_samples, double eval_fraction) {
   return eval;
 }
 
-DataFacts count(const config::DataConfig& config, int64_t /*seed*/) {
-  SourceListings listings = list_sources(config);
+DataFacts count(const Sources& sources) {
+  SourceListings listings = list_sources(sources);
   DataFacts facts{listings.train.facts, std::nullopt, std::move(listings.train.class_names)};
   if (listings.eval) facts.eval = listings.eval->facts;
-  if (config.split.eval_fraction) {
+  if (sources.eval_fraction) {
     facts.eval = facts.train;
-    facts.eval->num_samples = split_eval_samples(facts.train.num_samples, *config.split.eval_fraction);
+    facts.eval->num_samples = split_eval_samples(facts.train.num_samples, *sources.eval_fraction);
     facts.train.num_samples -= facts.eval->num_samples;
   }
   return facts;

@@ -9,8 +9,7 @@
 #include <vector>
 
 #include "catalog/idx.h"
-#include "config/data_config.h"
-#include "config/run_plan.h"
+#include "catalog/source.h"
 
 namespace ampctl::catalog {
 
@@ -20,7 +19,7 @@ const std::vector<std::string>& dataset_formats();
 /// One source, listed and not decoded.
 struct SourceListing {
   std::string format;
-  config::DatasetFacts facts;
+  DatasetFacts facts;
   std::vector<std::string> class_names;  ///< image_folder: folder names; otherwise "0", "1", …
   std::vector<int64_t> targets;          ///< class of each sample; empty for synthetic
   std::filesystem::path root;            ///< image_folder
@@ -36,7 +35,7 @@ struct SourceListings {
 /// Lists the sources of a data section and checks that they fit together. Throws usage errors (a field that
 /// the format needs is missing) and environment errors (missing, unreadable, empty, images and labels of
 /// different number, a class without images, classes of evaluation that differ from training's).
-SourceListings list_sources(const config::DataConfig& config);
+SourceListings list_sources(const Sources& sources);
 
 /// Evaluation samples that a split of `num_samples` sets aside: the nearest whole number to its share.
 /// Throws a usage error when either part would be empty.
@@ -44,13 +43,12 @@ int64_t split_eval_samples(int64_t num_samples, double eval_fraction);
 
 /// Samples, classes and sizes of both parts.
 struct DataFacts {
-  config::DatasetFacts train;
-  std::optional<config::DatasetFacts> eval;
+  DatasetFacts train;
+  std::optional<DatasetFacts> eval;
   std::vector<std::string> class_names;
 };
 
-/// list_sources' facts, with the split worked out. `seed` decides which samples a source holds or a part
-/// gets, never how many.
-DataFacts count(const config::DataConfig& config, int64_t seed);
+/// list_sources' facts, with the split worked out.
+DataFacts count(const Sources& sources);
 
 }  // namespace ampctl::catalog

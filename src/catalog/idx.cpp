@@ -152,14 +152,14 @@ fs::path find_one(const fs::path& folder, const std::string& stem, const std::st
 
 }  // namespace
 
-IdxPaths find_idx(const config::DatasetConfig& config, SourceRole role) {
-  if (config.images && config.labels) return {*config.images, *config.labels};
-  if (config.images || config.labels) {
+IdxPaths find_idx(const Source& source, SourceRole role) {
+  if (source.images && source.labels) return {*source.images, *source.labels};
+  if (source.images || source.labels) {
     throw usage_error("data: format idx needs both `images` and `labels`, or `path` alone; found only `" +
-                      std::string(config.images ? "images" : "labels") + "`");
+                      std::string(source.images ? "images" : "labels") + "`");
   }
-  if (!config.path) throw usage_error("data: format idx needs `path`, or `images` and `labels`");
-  const fs::path folder = *config.path;
+  if (!source.path) throw usage_error("data: format idx needs `path`, or `images` and `labels`");
+  const fs::path folder = *source.path;
   std::error_code error;
   if (!fs::is_directory(folder, error)) {
     throw environment_error("IDX folder " + folder.string() +

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "config/data_config.h"
+#include "catalog/source.h"
 
 namespace ampctl::catalog {
 
@@ -25,7 +25,7 @@ struct IdxPaths {
 
 /// The files that the section names, or those in `path` with a usual name ("train-images-idx3-ubyte", also
 /// with ".idx3-ubyte", each also with ".gz"). Throws an environment error listing the names looked for.
-IdxPaths find_idx(const config::DatasetConfig& config, SourceRole role);
+IdxPaths find_idx(const Source& source, SourceRole role);
 
 /// Reads and checks the dimensions. `rank` is the number of dimensions expected. Throws environment errors:
 /// not an IDX file, another element type or rank, no elements, more elements than the file can hold.

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "catalog/source.h"
+
 namespace ampctl::config {
 
 /// One entry of a transforms list: a bare name (`horizontal_flip`), a name with its main value
@@ -24,16 +26,8 @@ struct TransformConfig {
   bool operator==(const TransformConfig&) const = default;
 };
 
-struct DatasetConfig {
-  std::string format;                 // idx | image_folder | synthetic
-  std::optional<std::string> path;    // a folder
-  std::optional<std::string> images;  // idx: files, else found in `path` by their usual names
-  std::optional<std::string> labels;
+struct DatasetConfig : catalog::Source {
   std::vector<TransformConfig> transforms;
-  int64_t num_samples = 1024;  // synthetic
-  int64_t image_size = 224;    // synthetic
-  int64_t channels = 3;        // synthetic
-  int64_t num_classes = 1000;  // synthetic
 
   bool operator==(const DatasetConfig&) const = default;
 };
@@ -63,5 +57,10 @@ struct DataConfig {
 
   bool operator==(const DataConfig&) const = default;
 };
+
+/// What of a data section concerns where samples come from.
+inline catalog::Sources sources(const DataConfig& config) {
+  return {config.train, config.eval, config.split.eval_fraction};
+}
 
 }  // namespace ampctl::config

@@ -6,18 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "catalog/source.h"
 #include "config/experiment_config.h"
 
 namespace ampctl::config {
 
-/// What opening a data source told (catalog/datasets.h).
-struct DatasetFacts {
-  int64_t num_samples = 0;
-  int64_t num_classes = 0;
-  int64_t channels = 0;
-  int64_t height = 0;  // 0: images of different sizes
-  int64_t width = 0;
-};
+using catalog::DatasetFacts;
 
 /// What the launcher's variables or this host say.
 struct WorldFacts {

@@ -30,7 +30,7 @@ std::unique_ptr<ImageReader> Dataset::open(int64_t index) const {
 std::string Dataset::sample_name(int64_t index) const { return "sample " + std::to_string(index); }
 
 TrainEval open_datasets(const config::DataConfig& config, int64_t seed) {
-  catalog::SourceListings listings = catalog::list_sources(config);
+  catalog::SourceListings listings = catalog::list_sources(config::sources(config));
   TrainEval opened;
   opened.train = open_source(std::move(listings.train), seed);
   if (listings.eval) opened.eval = open_source(std::move(*listings.eval), seed + kEvalSeedOffset);

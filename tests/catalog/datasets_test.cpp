@@ -13,17 +13,15 @@ using test::ContainsSubstring;
 
 namespace {
 
-constexpr int64_t kSeed = 1;
-
-config::DataConfig idx_config(const fs::path& folder) {
-  config::DataConfig config;
+catalog::Sources idx_config(const fs::path& folder) {
+  catalog::Sources config;
   config.train.format = "idx";
   config.train.path = folder.string();
   return config;
 }
 
-config::DatasetConfig folder_config(const fs::path& root) {
-  config::DatasetConfig config;
+catalog::Source folder_config(const fs::path& root) {
+  catalog::Source config;
   config.format = "image_folder";
   config.path = root.string();
   return config;
@@ -40,10 +38,10 @@ TEST_CASE("IDX data is counted with its classes and sizes") {
   const test::TempDir dir;
   test::write_idx_pair(dir.path(), "train-", 7);
   test::write_idx_pair(dir.path(), "t10k-", 2, 2);
-  config::DataConfig config = idx_config(dir.path());
-  CHECK_FALSE(catalog::count(config, kSeed).eval);
+  catalog::Sources config = idx_config(dir.path());
+  CHECK_FALSE(catalog::count(config).eval);
   config.eval = config.train;
-  const catalog::DataFacts facts = catalog::count(config, kSeed);
+  const catalog::DataFacts facts = catalog::count(config);
   CHECK(facts.train.num_samples == 7);
   CHECK(facts.train.num_classes == 3);
   CHECK(facts.train.channels == 1);
@@ -59,7 +57,7 @@ TEST_CASE("IDX images and labels of different number are refused") {
   const test::TempDir dir;
   test::write_idx_pair(dir.path(), "train-", 7);
   test::write_file(dir.path() / "train-labels-idx1-ubyte", test::idx_bytes({6}, std::string(6, '\0')));
-  CHECK_THROWS_WITH(catalog::count(idx_config(dir.path()), kSeed),
+  CHECK_THROWS_WITH(catalog::count(idx_config(dir.path())),
                     ContainsSubstring("7 images") && ContainsSubstring("6 labels"));
 }
 
@@ -67,9 +65,9 @@ TEST_CASE("Evaluation labels beyond training's classes are refused") {
   const test::TempDir dir;
   test::write_idx_pair(dir.path(), "train-", 9, 3);
   test::write_idx_pair(dir.path(), "t10k-", 9, 5);
-  config::DataConfig config = idx_config(dir.path());
+  catalog::Sources config = idx_config(dir.path());
   config.eval = config.train;
-  CHECK_THROWS_WITH(catalog::count(config, kSeed), ContainsSubstring("only in evaluation: 3, 4"));
+  CHECK_THROWS_WITH(catalog::count(config), ContainsSubstring("only in evaluation: 3, 4"));
 }
 
 TEST_CASE("Image folders with different classes are refused with the difference") {
@@ -77,13 +75,13 @@ TEST_CASE("Image folders with different classes are refused with the difference"
   for (const char* name : {"train/cat/1.jpg", "train/cow/1.jpg", "train/cow/2.jpg", "val/cat/1.jpg"}) {
     touch(dir.path() / name);
   }
-  config::DataConfig config;
+  catalog::Sources config;
   config.train = folder_config(dir.path() / "train");
   config.eval = folder_config(dir.path() / "val");
-  CHECK_THROWS_WITH(catalog::count(config, kSeed), ContainsSubstring("only in training: cow") &&
-                                                       ContainsSubstring("only in evaluation: none"));
+  CHECK_THROWS_WITH(catalog::count(config), ContainsSubstring("only in training: cow") &&
+                                                ContainsSubstring("only in evaluation: none"));
   touch(dir.path() / "val/cow/1.png");
-  const catalog::DataFacts facts = catalog::count(config, kSeed);
+  const catalog::DataFacts facts = catalog::count(config);
   CHECK(facts.train.num_samples == 3);
   CHECK(facts.eval->num_samples == 2);
   CHECK(facts.train.channels == 3);
@@ -96,23 +94,23 @@ TEST_CASE("A split takes the nearest whole number of samples, and leaves neither
   CHECK(catalog::split_eval_samples(10000, 0.2) == 2000);
   CHECK_THROWS_AS(catalog::split_eval_samples(3, 0.1), Error);
   CHECK_THROWS_AS(catalog::split_eval_samples(3, 0.9), Error);
-  config::DataConfig config;
+  catalog::Sources config;
   config.train.format = "synthetic";
   config.train.num_samples = 10;
-  config.split.eval_fraction = 0.3;
-  const catalog::DataFacts facts = catalog::count(config, kSeed);
+  config.eval_fraction = 0.3;
+  const catalog::DataFacts facts = catalog::count(config);
   CHECK(facts.train.num_samples == 7);
   CHECK(facts.eval->num_samples == 3);
   config.eval = config.train;
-  CHECK_THROWS_WITH(catalog::count(config, kSeed), ContainsSubstring("eval_fraction"));
+  CHECK_THROWS_WITH(catalog::count(config), ContainsSubstring("eval_fraction"));
 }
 
 TEST_CASE("The shared MNIST digits are counted from one source split in two") {
   const fs::path data = test::shared_data_dir();
   if (data.empty()) return test::skip("no folder with shared test data");
-  config::DataConfig config = idx_config(data / "mnist-10k");
-  config.split.eval_fraction = 0.2;
-  const catalog::DataFacts facts = catalog::count(config, kSeed);
+  catalog::Sources config = idx_config(data / "mnist-10k");
+  config.eval_fraction = 0.2;
+  const catalog::DataFacts facts = catalog::count(config);
   CHECK(facts.train.num_samples == 8000);
   CHECK(facts.eval->num_samples == 2000);
   CHECK(facts.train.num_classes == 10);

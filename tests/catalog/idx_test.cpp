@@ -81,7 +81,7 @@ TEST_CASE("A hostile IDX header takes no memory") {
 
 TEST_CASE("IDX files are found by their usual names, as the role asks") {
   const test::TempDir dir;
-  config::DatasetConfig config;
+  catalog::Source config;
   config.format = "idx";
   config.path = dir.path().string();
   CHECK_THROWS_WITH(catalog::find_idx(config, catalog::SourceRole::train),

@@ -30,8 +30,9 @@ std::vector<std::string> device_activity(const std::function<void()>& work) {
   profiler::prepareProfiler(config, activities);
   profiler::enableProfiler(config, activities);
   work();
+  const auto result = profiler::disableProfiler();
   std::vector<std::string> names;
-  for (const auto& event : profiler::disableProfiler()->events()) {
+  for (const auto& event : result->events()) {
     if (event.deviceType() == c10::DeviceType::CUDA) names.push_back(event.name());
   }
   return names;
