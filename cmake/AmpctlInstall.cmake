@@ -1,4 +1,13 @@
 # `cmake --install <build> --prefix <where>`: programs, shipped configurations, completions, documents.
+if(TARGET ampctl-worker)
+  # CMAKE_INSTALL_RPATH_USE_LINK_PATH leaves out what lies inside the source tree, such as .venv.
+  set(_run_path "${AMPCTL_TORCH_ROOT}/lib")
+  if(AMPCTL_CUDA)
+    get_filename_component(_cudart_folder "${AMPCTL_CUDART}" DIRECTORY)
+    list(APPEND _run_path "${_cudart_folder}")
+  endif()
+  set_target_properties(ampctl-worker PROPERTIES INSTALL_RPATH "${_run_path}")
+endif()
 foreach(_program ampctl ampctl-worker)
   if(TARGET ${_program})
     install(TARGETS ${_program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})

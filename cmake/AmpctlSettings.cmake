@@ -13,7 +13,7 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O2")
 # Programs land in one place, in the build tree as after installation, so that `ampctl` finds its worker beside it.
 include(GNUInstallDirs)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
-# Installed programs keep finding LibTorch where the build found it.
+# Installed programs keep finding libraries where the build found them.
 set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
 
 if(AMPCTL_SANITIZE)

@@ -59,7 +59,7 @@ foreach(_library torch torch_cpu c10)
     message(FATAL_ERROR "LibTorch in ${AMPCTL_TORCH_ROOT} is incomplete: ${_library_file} is missing; unpack or "
       "install it again (a static LibTorch is not supported)")
   endif()
-  # Full paths, so that CMake puts the folder into the run path of built and of installed programs.
+  # Full paths, so that CMake puts the folder into the run path of built programs.
   target_link_libraries(ampctl_torch INTERFACE "${_library_file}")
 endforeach()
 # libtorch.so defines nothing that a program calls; it is there to load libtorch_cuda.so. Ubuntu's linker
