@@ -23,7 +23,10 @@ c10::Device choose_device(const std::string& wanted) {
 }
 
 std::string device_name(c10::Device device) {
-  if (device.is_cpu()) return "CPU, " + std::to_string(at::get_num_threads()) + " threads";
+  if (device.is_cpu()) {
+    const int threads = at::get_num_threads();
+    return "CPU, " + std::to_string(threads) + (threads == 1 ? " thread" : " threads");
+  }
   return cuda_device_name(device);
 }
 

@@ -53,7 +53,8 @@ std::string precision_text(const RunPlan& plan) {
   } else {
     text += ", scaler off";
   }
-  if (plan.precision != Precision::tf32) text += plan.allow_tf32 ? ", TF32 on" : ", TF32 off";
+  if (plan.device == "cuda" && plan.precision != Precision::tf32)
+    text += plan.allow_tf32 ? ", TF32 on" : ", TF32 off";
   return text;
 }
 

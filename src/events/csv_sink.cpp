@@ -34,15 +34,11 @@ class CsvSink final : public EventSink {
       on(*step);
     } else if (const auto* evaluated = std::get_if<Evaluated>(&event)) {
       on(*evaluated);
-    } else if (const auto* ended = std::get_if<RunEnded>(&event)) {
-      // A run that stopped within an epoch goes on with it later.
-      if (ended->outcome == RunEnded::Outcome::done) close_epoch();
     }
   }
 
  private:
   void on(const StepEnd& step) {
-    if (latest_ && latest_->epoch != step.epoch) close_epoch();
     const auto steps = static_cast<double>(std::max<int64_t>(1, step.step - last_step_));
     if (std::isfinite(step.loss)) {
       loss_sum_ += step.loss * steps;
@@ -54,16 +50,12 @@ class CsvSink final : public EventSink {
     last_step_ = step.step;
     latest_ = step;
     fresh_ = true;
+    if (step.closes_epoch) write_row(step.epoch, step.step, ",,");
   }
 
   void on(const Evaluated& evaluated) {
     write_row(evaluated.epoch, evaluated.step,
               number(evaluated.loss) + "," + number(evaluated.top1) + "," + number(evaluated.top5));
-  }
-
-  // An epoch that no evaluation closed gets its row without one.
-  void close_epoch() {
-    if (fresh_) write_row(latest_->epoch, latest_->step, ",,");
   }
 
   void write_row(int64_t epoch, int64_t step, const std::string& evaluation) {

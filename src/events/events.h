@@ -35,6 +35,7 @@ struct StepEnd {
   double max_allocated_gib = 0.0;  ///< 0 on the CPU
   double max_reserved_gib = 0.0;
   int64_t corrupt_samples = 0;  ///< skipped so far
+  bool closes_epoch = false;    ///< the epoch ended with this step and no evaluation follows
 };
 
 /// One skipped step. Emitted before the StepEnd that reports it.

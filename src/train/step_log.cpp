@@ -53,6 +53,7 @@ void StepLog::report(const LoopFigures& figures, const Progress& progress) {
   events::StepEnd end;
   end.epoch = figures.epoch;
   end.step = figures.step;
+  end.closes_epoch = figures.closes_epoch;
   end.loss = loss_samples_ > 0 ? loss_sum_ / static_cast<double>(loss_samples_)
                                : std::numeric_limits<double>::quiet_NaN();
   loss_sum_ = 0.0;

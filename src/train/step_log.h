@@ -23,6 +23,7 @@ struct LoopFigures {
   int64_t samples = 0;
   double seconds = 0.0;       ///< spent training: evaluation and checkpoints left out
   double wait_seconds = 0.0;  ///< of these, waiting for data
+  bool closes_epoch = false;  ///< the epoch ended and no evaluation follows
 };
 
 class StepLog {

@@ -83,8 +83,10 @@ void Trainer::account(const std::vector<data::Batch>& window) {
 }
 
 bool Trainer::after_window() {
-  if (due(parts_.plan.config.log.every_steps) || finished()) {
+  const bool epoch_ended = progress_.samples_consumed % parts_.plan.samples_per_epoch == 0;
+  if (due(parts_.plan.config.log.every_steps) || epoch_ended || finished()) {
     sync_guard_.disarm();
+    current_.closes_epoch = epoch_ended && !evaluation_due();
     begin_log();
   }
   publish_ready(false);
@@ -139,14 +141,16 @@ void Trainer::end_diverged() {
   throw Error(ErrorKind::diverged, reason);
 }
 
+bool Trainer::evaluation_due() const {
+  return parts_.eval_loader != nullptr && progress_.windows > 0 &&
+         progress_.last_evaluated != progress_.windows && (due(parts_.plan.eval_every_windows) || finished());
+}
+
 bool Trainer::evaluate_and_save() {
   const auto& plan = parts_.plan;
-  const bool at_start = progress_.windows == 0;
-  const bool evaluation = parts_.eval_loader != nullptr && !at_start &&
-                          progress_.last_evaluated != progress_.windows &&
-                          (due(plan.eval_every_windows) || finished());
-  const bool checkpoint =
-      !at_start && saved_at_ != progress_.windows && (due(plan.checkpoint_every_windows) || finished());
+  const bool evaluation = evaluation_due();
+  const bool checkpoint = progress_.windows > 0 && saved_at_ != progress_.windows &&
+                          (due(plan.checkpoint_every_windows) || finished());
   if (!evaluation && !checkpoint) return true;
   settle();
   bool best = false;

@@ -67,6 +67,7 @@ class Trainer {
   void publish(bool wait);
   void settle();
   [[noreturn]] void end_diverged();
+  [[nodiscard]] bool evaluation_due() const;
   bool evaluate_and_save();
   std::optional<bool> evaluate_now();
   void save(bool best = false);
