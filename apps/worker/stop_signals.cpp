@@ -1,11 +1,11 @@
 #include "stop_signals.h"
 
+#include <csignal>
 #include <cstring>
 #include <ctime>
 #include <string>
 
 #include <pthread.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include "base/error.h"

@@ -1,8 +1,7 @@
 #include <chrono>
+#include <cstring>
 #include <filesystem>
 #include <optional>
-
-#include <string.h>
 
 #include <c10/util/Exception.h>
 

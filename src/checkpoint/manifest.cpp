@@ -75,7 +75,8 @@ std::string text(const json& object, const char* key) {
 
 uint32_t crc(const json& object) {
   const std::string digits = text(object, kCrcKey);
-  const bool hexadecimal = digits.size() == 8 && digits.find_first_not_of("0123456789abcdef") == digits.npos;
+  const bool hexadecimal =
+      digits.size() == 8 && digits.find_first_not_of("0123456789abcdef") == std::string::npos;
   if (!hexadecimal) throw std::runtime_error("'crc32' is not eight hexadecimal digits");
   constexpr int kHexadecimal = 16;
   return static_cast<uint32_t>(std::stoul(digits, nullptr, kHexadecimal));

@@ -39,7 +39,7 @@ std::optional<uint64_t> find_element_size(std::string_view dtype);
 std::optional<uint64_t> tensor_bytes(const std::vector<int64_t>& shape, uint64_t element_bytes);
 
 /// Reads the JSON text. Throws std::runtime_error saying what is wrong with it.
-Header parse_header(std::string_view json);
+Header parse_header(std::string_view text);
 
 /// Checks that dtypes are known, shapes agree with bytes, and that the tensors, aligned, fill the
 /// `data_bytes` that start at `data_offset` of the file without gap or overlap. Throws std::runtime_error.

@@ -60,7 +60,13 @@ struct DataConfig {
 
 /// What of a data section concerns where samples come from.
 inline catalog::Sources sources(const DataConfig& config) {
-  return {config.train, config.eval, config.split.eval_fraction};
+  const catalog::Source& train = config.train;
+  catalog::Sources found{train, std::nullopt, config.split.eval_fraction};
+  if (config.eval) {
+    const catalog::Source& eval = *config.eval;
+    found.eval = eval;
+  }
+  return found;
 }
 
 }  // namespace ampctl::config

@@ -1,9 +1,9 @@
 #include "launch/worker_process.h"
 
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 
-#include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -1,5 +1,6 @@
 #include "train/step_log.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -87,9 +88,10 @@ void StepLog::absorb_skip(const amp::StepRow& row, Progress& progress) {
   overflow.parameter_count = static_cast<int64_t>(row.nonfinite.size());
   // Parameters are numbered from the input on; backward starts at the output, so the last ones overflowed
   // first.
-  for (auto index = row.nonfinite.rbegin(); index != row.nonfinite.rend(); ++index) {
-    if (overflow.parameters.size() == kNamesShown) break;
-    overflow.parameters.push_back(parameter_names_.at(static_cast<size_t>(*index)));
+  const size_t shown = std::min(kNamesShown, row.nonfinite.size());
+  for (size_t i = 1; i <= shown; ++i) {
+    const int64_t index = row.nonfinite[row.nonfinite.size() - i];
+    overflow.parameters.push_back(parameter_names_.at(static_cast<size_t>(index)));
   }
   bus_.emit(overflow);
   if (!divergence_) check_divergence(row, progress);

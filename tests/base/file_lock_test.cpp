@@ -1,9 +1,9 @@
 #include "base/file_lock.h"
 
+#include <csignal>
 #include <fstream>
 #include <optional>
 
-#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -2,9 +2,10 @@
 
 #include "e2e/programs.h"
 #include "support/catch.h"
+#include "support/matchers.h"
 
 using namespace ampctl::test;
-using Catch::Contains;
+using ampctl::test::ContainsSubstring;
 using Json = nlohmann::json;
 
 namespace {
@@ -31,17 +32,18 @@ TEST_CASE("env --json tells host, libraries, GPUs with their precision, and warn
   REQUIRE(env.at("gpus").size() == 1);
   CHECK(env.at("gpus")[0].at("precision") ==
         Json{{"float16", "native"}, {"bfloat16", "emulated"}, {"tf32", "no"}, {"fp8", "no"}});
-  CHECK_THAT(env.at("warnings").dump(), Contains("emulates bfloat16"));
+  CHECK_THAT(env.at("warnings").dump(), ContainsSubstring("emulates bfloat16"));
 }
 
 TEST_CASE("env shows the same to people") {
   const TempDir folder;
   const auto result = run_ampctl({"env"}, {fake_worker(folder, kGpuProbe)});
   CHECK(result.exit_code == 0);
-  CHECK_THAT(result.out, Contains("Tesla T4, compute capability 7.5, 15.5 GiB free of 16.0 GiB"));
-  CHECK_THAT(result.out, Contains("float16 native, bfloat16 emulated, TF32 no, FP8 no"));
-  CHECK_THAT(result.out, Contains("LibTorch") && Contains("2.11.0, CUDA 13.0, cuDNN 9.19.0, NCCL 2.28.9"));
-  CHECK_THAT(result.out, Contains("warning: GPU 0 (Tesla T4) only emulates bfloat16"));
+  CHECK_THAT(result.out, ContainsSubstring("Tesla T4, compute capability 7.5, 15.5 GiB free of 16.0 GiB"));
+  CHECK_THAT(result.out, ContainsSubstring("float16 native, bfloat16 emulated, TF32 no, FP8 no"));
+  CHECK_THAT(result.out, ContainsSubstring("LibTorch") &&
+                             ContainsSubstring("2.11.0, CUDA 13.0, cuDNN 9.19.0, NCCL 2.28.9"));
+  CHECK_THAT(result.out, ContainsSubstring("warning: GPU 0 (Tesla T4) only emulates bfloat16"));
 }
 
 TEST_CASE("env without a working worker still tells the rest, and exits with 3") {
@@ -49,7 +51,7 @@ TEST_CASE("env without a working worker still tells the rest, and exits with 3")
   CHECK(result.exit_code == 3);
   const Json env = Json::parse(result.out);
   CHECK(env.at("libraries").is_null());
-  CHECK_THAT(env.at("worker_error").get<std::string>(), Contains("/nowhere/worker"));
+  CHECK_THAT(env.at("worker_error").get<std::string>(), ContainsSubstring("/nowhere/worker"));
   CHECK(env.at("host").at("cores").get<int>() >= 1);
 }
 
@@ -58,7 +60,7 @@ TEST_CASE("The worker's own probe answers on this machine", "[gpu]") {
   INFO(result.err);
   CHECK(result.exit_code == 0);
   const Json env = Json::parse(result.out);
-  CHECK_THAT(env.at("libraries").at("libtorch").get<std::string>(), Catch::StartsWith("2.11."));
+  CHECK_THAT(env.at("libraries").at("libtorch").get<std::string>(), ampctl::test::StartsWith("2.11."));
   CHECK(env.at("libraries").at("openmp_threads").get<int>() >= 1);
   CHECK(env.at("gpus").empty() != env.at("libraries").at("cuda_error").is_null());
   // A machine with a driver shows its GPUs; one without is told apart, not skipped.

@@ -2,11 +2,12 @@
 
 #include "e2e/programs.h"
 #include "support/catch.h"
+#include "support/matchers.h"
 
+using ampctl::test::ContainsSubstring;
 using ampctl::test::kAmpctl;
 using ampctl::test::run;
 using ampctl::test::run_ampctl;
-using Catch::Contains;
 
 namespace {
 
@@ -35,7 +36,7 @@ TEST_CASE("--help shows the commands, examples, exit codes and environment") {
   CHECK(result.err.empty());
   for (const char* part : {"train", "eval", "plan", "config", "env", "inspect", "completion",
                            "Examples:", "Exit codes:", "75", "Environment:", "AMPCTL_WORKER"}) {
-    CHECK_THAT(result.out, Contains(part));
+    CHECK_THAT(result.out, ContainsSubstring(part));
   }
   CHECK(result.out.find("docs  ") == std::string::npos);
 }
@@ -45,7 +46,7 @@ TEST_CASE("Every command has its own --help, also as -h") {
     const auto result = run_ampctl(with(command, "--help"));
     INFO(command.back());
     CHECK(result.exit_code == 0);
-    CHECK_THAT(result.out, Contains("Usage:") && Contains(command.back()));
+    CHECK_THAT(result.out, ContainsSubstring("Usage:") && ContainsSubstring(command.back()));
     CHECK(run_ampctl(with(command, "-h")).out == result.out);
   }
 }
@@ -53,7 +54,7 @@ TEST_CASE("Every command has its own --help, also as -h") {
 TEST_CASE("--version names the program, its version and LibTorch's") {
   const auto result = run_ampctl({"--version"});
   CHECK(result.exit_code == 0);
-  CHECK_THAT(result.out, Contains("ampctl 0.") && Contains("LibTorch 2.11."));
+  CHECK_THAT(result.out, ContainsSubstring("ampctl 0.") && ContainsSubstring("LibTorch 2.11."));
 }
 
 TEST_CASE("Usage errors exit with 2, say one thing on standard error and suggest what was meant") {
@@ -83,7 +84,7 @@ TEST_CASE("Usage errors exit with 2, say one thing on standard error and suggest
     INFO(expected);
     CHECK(result.exit_code == 2);
     CHECK(result.out.empty());
-    CHECK_THAT(result.err, Catch::StartsWith("ampctl: error: ") && Contains(expected));
+    CHECK_THAT(result.err, ampctl::test::StartsWith("ampctl: error: ") && ContainsSubstring(expected));
     CHECK(std::count(result.err.begin(), result.err.end(), '\n') == 1);
   }
 }
@@ -103,7 +104,7 @@ TEST_CASE("Closed standard streams and a full disk are survived and reported") {
   CHECK(run({"sh", "-c", kAmpctl + " --version >&-"}).exit_code == 0);
   const auto full = run({"sh", "-c", kAmpctl + " config schema > /dev/full"});
   CHECK(full.exit_code == 3);
-  CHECK_THAT(full.err, Contains("could not write to standard output"));
+  CHECK_THAT(full.err, ContainsSubstring("could not write to standard output"));
 }
 
 TEST_CASE("What is not written to a terminal has no colours") {

@@ -3,10 +3,11 @@
 #include "checkpoint/checkpoint.h"
 #include "e2e/programs.h"
 #include "support/catch.h"
+#include "support/matchers.h"
 
 using namespace ampctl::test;
 namespace checkpoint = ampctl::checkpoint;
-using Catch::Contains;
+using ampctl::test::ContainsSubstring;
 using Json = nlohmann::json;
 
 namespace {
@@ -77,8 +78,10 @@ TEST_CASE("inspect shows a run: configuration, last metrics, best, checkpoints")
   CHECK(found.at("checkpoints")[1].at("whole") == true);
 
   const auto text = run_ampctl({"inspect", run.folder.string()}).out;
-  CHECK_THAT(text, Contains("lenet") && Contains("scale 32768") && Contains("2 skipped"));
-  CHECK_THAT(text, Contains("eval/top1 80.00 at step 11") && Contains("latest") && Contains("whole"));
+  CHECK_THAT(
+      text, ContainsSubstring("lenet") && ContainsSubstring("scale 32768") && ContainsSubstring("2 skipped"));
+  CHECK_THAT(text, ContainsSubstring("eval/top1 80.00 at step 11") && ContainsSubstring("latest") &&
+                       ContainsSubstring("whole"));
 }
 
 TEST_CASE("inspect finds damaged checkpoints of a run without giving up on the others") {
@@ -87,8 +90,8 @@ TEST_CASE("inspect finds damaged checkpoints of a run without giving up on the o
   const Json list = inspect(run.folder).at("checkpoints");
   CHECK(list[0].at("whole") == true);
   CHECK(list[1].at("whole") == false);
-  CHECK_THAT(list[1].at("problem").get<std::string>(), Contains("model.safetensors"));
-  CHECK_THAT(run_ampctl({"inspect", run.folder.string()}).out, Contains("DAMAGED"));
+  CHECK_THAT(list[1].at("problem").get<std::string>(), ContainsSubstring("model.safetensors"));
+  CHECK_THAT(run_ampctl({"inspect", run.folder.string()}).out, ContainsSubstring("DAMAGED"));
 }
 
 TEST_CASE("inspect shows a checkpoint: step, files, state and tensors; also through its links") {
@@ -106,7 +109,8 @@ TEST_CASE("inspect shows a checkpoint: step, files, state and tensors; also thro
           Json{{"name", "fc.weight"}, {"dtype", "F32"}, {"shape", {2, 3}}, {"bytes", 24}});
   }
   const auto text = run_ampctl({"inspect", (run.checkpoints / "latest").string()}).out;
-  CHECK_THAT(text, Contains("whole") && Contains("scale 32768") && Contains("fc.weight  F32  [2, 3]"));
+  CHECK_THAT(text, ContainsSubstring("whole") && ContainsSubstring("scale 32768") &&
+                       ContainsSubstring("fc.weight  F32  [2, 3]"));
 }
 
 TEST_CASE("inspect of a damaged checkpoint says what is wrong and exits with 3") {
@@ -114,7 +118,8 @@ TEST_CASE("inspect of a damaged checkpoint says what is wrong and exits with 3")
   run.damage("step-00000022");
   const Json found = inspect(run.checkpoints / "step-00000022", 3);
   CHECK(found.at("whole") == false);
-  CHECK_THAT(found.at("problem").get<std::string>(), Contains("model.safetensors") && Contains("CRC-32"));
+  CHECK_THAT(found.at("problem").get<std::string>(),
+             ContainsSubstring("model.safetensors") && ContainsSubstring("CRC-32"));
   CHECK(found.at("state").at("progress").at("windows") == 22);
 
   std::filesystem::remove(run.checkpoints / "step-00000011" / checkpoint::kManifestFile);
@@ -127,7 +132,7 @@ TEST_CASE("inspect shows a safetensors file") {
   const Json found = inspect(file);
   CHECK(found.at("kind") == "tensors");
   CHECK(found.at("elements") == 6);
-  CHECK_THAT(run_ampctl({"inspect", file.string()}).out, Contains("1 tensors, 6 elements, 24 B"));
+  CHECK_THAT(run_ampctl({"inspect", file.string()}).out, ContainsSubstring("1 tensors, 6 elements, 24 B"));
 }
 
 TEST_CASE("inspect refuses what it does not know, and hostile files, with a clear message") {
@@ -137,5 +142,5 @@ TEST_CASE("inspect refuses what it does not know, and hostile files, with a clea
   write_text(dir.path() / "x.safetensors", std::string(8, '\xff') + "{}");
   const auto hostile = run_ampctl({"inspect", (dir.path() / "x.safetensors").string()});
   CHECK(hostile.exit_code == 3);
-  CHECK_THAT(hostile.err, Contains("x.safetensors"));
+  CHECK_THAT(hostile.err, ContainsSubstring("x.safetensors"));
 }

@@ -2,9 +2,10 @@
 
 #include "e2e/programs.h"
 #include "support/catch.h"
+#include "support/matchers.h"
 
 using namespace ampctl::test;
-using Catch::Contains;
+using ampctl::test::ContainsSubstring;
 using Json = nlohmann::json;
 
 namespace {
@@ -68,7 +69,7 @@ TEST_CASE("plan counts the data and works out batches and steps, for people and 
 
   const auto text = run_ampctl({"plan", "-c", folder.file});
   CHECK(text.exit_code == 0);
-  CHECK_THAT(text.out, Contains("global batch 16") && Contains("45 training samples"));
+  CHECK_THAT(text.out, ContainsSubstring("global batch 16") && ContainsSubstring("45 training samples"));
   CHECK_FALSE(std::filesystem::exists("runs/default"));
 }
 
@@ -100,5 +101,5 @@ TEST_CASE("plan refuses data that is not there with exit code 3, naming it") {
   const Folder folder("cpu");
   const auto result = run_ampctl({"plan", "-c", folder.file, "data.train.path=/nowhere/digits"});
   CHECK(result.exit_code == 3);
-  CHECK_THAT(result.err, Contains("/nowhere/digits"));
+  CHECK_THAT(result.err, ContainsSubstring("/nowhere/digits"));
 }

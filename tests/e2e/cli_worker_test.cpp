@@ -3,9 +3,10 @@
 
 #include "e2e/programs.h"
 #include "support/catch.h"
+#include "support/matchers.h"
 
 using namespace ampctl::test;
-using Catch::Contains;
+using ampctl::test::ContainsSubstring;
 
 namespace {
 
@@ -25,7 +26,7 @@ TEST_CASE("train hands the resolved configuration to the worker through a descri
   const auto result =
       run_ampctl({"train", "-c", folder.experiment, "optimizer.lr=0.25"}, {fake_worker(folder.dir, kEcho)});
   CHECK(result.exit_code == 0);
-  CHECK_THAT(result.out, Catch::StartsWith("args: train --config-fd "));
+  CHECK_THAT(result.out, ampctl::test::StartsWith("args: train --config-fd "));
   const auto shown = run_ampctl({"config", "show", "-c", folder.experiment, "optimizer.lr=0.25"});
   CHECK(result.out.substr(result.out.find('\n') + 1) == shown.out);
 }
@@ -63,7 +64,7 @@ TEST_CASE("A missing worker is an environment error that says what to do") {
   const Folder folder;
   const auto result = run_ampctl({"train", "-c", folder.experiment}, {"AMPCTL_WORKER=/nowhere/worker"});
   CHECK(result.exit_code == 3);
-  CHECK_THAT(result.err, Contains("/nowhere/worker") && Contains("AMPCTL_WORKER"));
+  CHECK_THAT(result.err, ContainsSubstring("/nowhere/worker") && ContainsSubstring("AMPCTL_WORKER"));
 }
 
 TEST_CASE("Worlds of more than one process are refused, not trained as one") {
@@ -85,7 +86,7 @@ TEST_CASE("Worlds of more than one process are refused, not trained as one") {
   const auto configured =
       run_ampctl({"train", "-c", folder.experiment, "distributed.world_size=2"}, {worker});
   CHECK(configured.exit_code == 2);
-  CHECK_THAT(configured.err, Contains("distributed.world_size"));
+  CHECK_THAT(configured.err, ContainsSubstring("distributed.world_size"));
   // A batch script's shell is no task of a job.
   CHECK(run_ampctl({"train", "-c", folder.experiment}, {"SLURM_PROCID=0", "SLURM_NTASKS=2", worker})
             .exit_code == 0);
@@ -102,17 +103,19 @@ TEST_CASE("eval takes a run's folder, wherever it lies now, or an experiment fil
   auto result = run_ampctl({"eval", moved.string(), "eval.batch_size=50", "--json"}, {worker});
   INFO(result.err);
   CHECK(result.exit_code == 0);
-  CHECK_THAT(result.out,
-             Catch::StartsWith("args: eval --config-fd ") && Contains("--checkpoint best --json"));
-  CHECK_THAT(result.out, Contains("output: " + moved.string()) || Contains("output: \"" + moved.string()));
-  CHECK_THAT(result.out, Contains("batch_size: 50"));
+  CHECK_THAT(result.out, ampctl::test::StartsWith("args: eval --config-fd ") &&
+                             ContainsSubstring("--checkpoint best --json"));
+  CHECK_THAT(result.out, ContainsSubstring("output: " + moved.string()) ||
+                             ContainsSubstring("output: \"" + moved.string()));
+  CHECK_THAT(result.out, ContainsSubstring("batch_size: 50"));
 
   result = run_ampctl({"eval", "-c", folder.experiment, "--checkpoint", "latest"}, {worker});
   CHECK(result.exit_code == 0);
-  CHECK_THAT(result.out, Contains("--checkpoint latest\n") && Contains("output: runs/small"));
+  CHECK_THAT(result.out,
+             ContainsSubstring("--checkpoint latest\n") && ContainsSubstring("output: runs/small"));
 
   result = run_ampctl({"eval", moved.string(), "-c", folder.experiment}, {worker});
   CHECK(result.exit_code == 2);
-  CHECK_THAT(result.err, Contains("name one of them"));
+  CHECK_THAT(result.err, ContainsSubstring("name one of them"));
   CHECK(run_ampctl({"eval", folder.dir.path().string()}, {worker}).exit_code == 2);
 }

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "support/catch.h"
+#include "support/matchers.h"
 
 using ampctl::Error;
 using ampctl::ErrorKind;
@@ -125,8 +126,8 @@ TEST_CASE("The world is the configuration's, else the job's, else one process") 
   CHECK(world_size(2, {}) == 2);
   CHECK(world_size({}, job) == 4);
   CHECK(world_size(4, job) == 4);
-  CHECK_THROWS_WITH(world_size(2, job),
-                    Catch::Contains("distributed.world_size is 2") && Catch::Contains("WORLD_SIZE=4"));
+  CHECK_THROWS_WITH(world_size(2, job), ampctl::test::ContainsSubstring("distributed.world_size is 2") &&
+                                            ampctl::test::ContainsSubstring("WORLD_SIZE=4"));
 }
 
 TEST_CASE("Worlds of more than one process are refused, whoever asks for them") {
@@ -134,8 +135,10 @@ TEST_CASE("Worlds of more than one process are refused, whoever asks for them") 
   job.launcher = "torchrun";
   job.evidence = "WORLD_SIZE=2";
   job.world_size = 2;
-  CHECK_THROWS_WITH(require_world_of_one({}, job), Catch::Contains("torchrun says WORLD_SIZE=2"));
-  CHECK_THROWS_WITH(require_world_of_one(8, {}), Catch::Contains("distributed.world_size is 8"));
+  CHECK_THROWS_WITH(require_world_of_one({}, job),
+                    ampctl::test::ContainsSubstring("torchrun says WORLD_SIZE=2"));
+  CHECK_THROWS_WITH(require_world_of_one(8, {}),
+                    ampctl::test::ContainsSubstring("distributed.world_size is 8"));
   job.world_size = 1;
   job.evidence = "WORLD_SIZE=1";
   CHECK_NOTHROW(require_world_of_one({}, job));

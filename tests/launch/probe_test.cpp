@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "support/catch.h"
+#include "support/matchers.h"
 #include "support/process.h"
 
 using ampctl::Error;
@@ -67,9 +68,9 @@ TEST_CASE("The worker is run with --probe and its output read") {
 
 TEST_CASE("A probe that fails, is killed or hangs is reported as what it is") {
   const TempDir folder;
-  CHECK_THAT(failure_of(script(folder, "exit 127")), Catch::Contains("exit code 127"));
-  CHECK_THAT(failure_of(script(folder, "kill -9 $$")), Catch::Contains("signal 9"));
+  CHECK_THAT(failure_of(script(folder, "exit 127")), ampctl::test::ContainsSubstring("exit code 127"));
+  CHECK_THAT(failure_of(script(folder, "kill -9 $$")), ampctl::test::ContainsSubstring("signal 9"));
   CHECK_THAT(failure_of(script(folder, "exec sleep 60"), std::chrono::seconds(1)),
-             Catch::Contains("did not answer within 1 s"));
-  CHECK_THAT(failure_of(folder.path() / "absent"), Catch::Contains("could not start"));
+             ampctl::test::ContainsSubstring("did not answer within 1 s"));
+  CHECK_THAT(failure_of(folder.path() / "absent"), ampctl::test::ContainsSubstring("could not start"));
 }

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "support/catch.h"
+#include "support/matchers.h"
 #include "support/process.h"
 
 using ampctl::Error;
@@ -48,13 +49,13 @@ TEST_CASE("A missing worker is an environment error that says where it was looke
     FAIL("expected an error");
   } catch (const Error& error) {
     CHECK(error.kind() == ErrorKind::environment);
-    CHECK_THAT(error.what(),
-               Catch::Contains((bin / "ampctl-worker").string()) && Catch::Contains("AMPCTL_WORKER"));
+    CHECK_THAT(error.what(), ampctl::test::ContainsSubstring((bin / "ampctl-worker").string()) &&
+                                 ampctl::test::ContainsSubstring("AMPCTL_WORKER"));
   }
   // Set, but wrong: nothing else may take its place.
   make_program(bin / "ampctl-worker");
   CHECK_THROWS_WITH(find_worker({{"AMPCTL_WORKER", "/nowhere/worker"}}, bin),
-                    Catch::Contains("/nowhere/worker"));
+                    ampctl::test::ContainsSubstring("/nowhere/worker"));
 }
 
 TEST_CASE("An inherited file holds the text, from its beginning, and stays open over exec") {

@@ -1,5 +1,6 @@
 #include "support/background_process.h"
 
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
@@ -7,7 +8,6 @@
 #include <thread>
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

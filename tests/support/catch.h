@@ -7,10 +7,3 @@ using Catch::Approx;
 #else
 #include <catch2/catch.hpp>
 #endif
-
-#if __has_include(<catch2/catch_all.hpp>)
-namespace Catch {
-inline auto Contains(const std::string& part) { return Matchers::ContainsSubstring(part); }
-inline auto StartsWith(const std::string& part) { return Matchers::StartsWith(part); }
-}  // namespace Catch
-#endif

@@ -1,4 +1,4 @@
-// Matchers by their Catch2 3 names, also with 2.13.
+// String matchers by their Catch2 3 names, also with 2.13.
 #pragma once
 
 #include <string>
@@ -9,8 +9,10 @@ namespace ampctl::test {
 
 #if __has_include(<catch2/catch_all.hpp>)
 using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::StartsWith;
 #else
 inline auto ContainsSubstring(const std::string& part) { return Catch::Contains(part); }
+inline auto StartsWith(const std::string& part) { return Catch::StartsWith(part); }
 #endif
 
 }  // namespace ampctl::test
