@@ -12,7 +12,7 @@ using Json = nlohmann::ordered_json;
 
 /// A safetensors file: {"kind": "tensors", "path", "bytes", "elements", "metadata": {}, "tensors": [{"name",
 /// "dtype", "shape", "bytes"}]}. Throws an environment error when it is not one.
-[[nodiscard]] Json inspect_tensors(const std::filesystem::path& file);
+[[nodiscard]] Json inspect_tensors(const std::filesystem::path& path);
 [[nodiscard]] std::string tensors_text(const Json& tensors);
 
 /// A checkpoint's folder: {"kind": "checkpoint", "path", "step", "saved_at" (Unix seconds), "bytes", "whole",

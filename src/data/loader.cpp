@@ -91,11 +91,9 @@ struct Loader::Impl {
         repeats(dataset->made_up() && given.shuffle && !given.device.is_cpu() &&
                 !transforms.changes_images()),
         pool(dataset, std::move(transforms), decode_options(given, repeats)),
-        corrupt(given.max_corrupt) {
-    const int64_t size = dataset->size();
-    limit = given.drop_last ? size - size % given.batch_size : size;
-    position = limit;
-  }
+        corrupt(given.max_corrupt),
+        limit(dataset->size() - (given.drop_last ? dataset->size() % given.batch_size : 0)),
+        position(limit) {}
 
   bool should_stop() {
     if (stop != nullptr && stop->load()) is_stopped = true;
