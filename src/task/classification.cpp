@@ -14,7 +14,7 @@ constexpr int64_t kTopK = 5;
 at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& targets,
                          at::Reduction::Reduction reduction, double label_smoothing) {
   constexpr int64_t kIgnoreNothing = -100;
-  // Sixteen-bit log-softmax would lose the loss's low bits; CPU autocast does not cast it up by itself.
+  // Sixteen-bit log-softmax would lose the loss's low bits, and autocast casts it up inside its region only.
   const bool reduced = at::isReducedFloatingType(logits.scalar_type());
   return at::cross_entropy_loss(reduced ? logits.to(at::kFloat) : logits, targets, /*weight=*/{}, reduction,
                                 kIgnoreNothing, label_smoothing);
