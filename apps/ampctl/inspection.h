@@ -20,7 +20,7 @@ using Json = nlohmann::ordered_json;
 /// "state" (state.json without the configuration; null when unreadable), "tensors": [inspect_tensors of each
 /// readable file]}. Damage is reported in "problem", not thrown.
 [[nodiscard]] Json inspect_checkpoint(const std::filesystem::path& folder);
-[[nodiscard]] std::string checkpoint_text(const Json& checkpoint);
+[[nodiscard]] std::string checkpoint_text(const Json& found);
 
 /// A run's folder: {"kind": "run", "path", "config": {"file", "problem", and main fields}, "last_step" and
 /// "last_evaluation" (lines of metrics.jsonl, or null), "best": {"metric", "value", "step"} (or null),
