@@ -13,7 +13,7 @@ namespace ampctl::worker {
 
 c10::Device choose_device(const std::string& wanted) {
   if (wanted == "cpu") return c10::kCPU;
-  const bool available = at::globalContext().hasCUDA();
+  const bool available = at::hasCUDA();
   if (available) return {c10::kCUDA, 0};
   if (wanted == "auto") return c10::kCPU;
   throw environment_error(

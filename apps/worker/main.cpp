@@ -16,9 +16,8 @@
 #include "probe.h"
 #include "stop_signals.h"
 
+namespace ampctl::worker {
 namespace {
-
-using namespace ampctl;
 
 // A start-up stuck for so long after a stop request is given up (preemption notices allow 20 s and more).
 constexpr std::chrono::seconds kStartupLimit{12};
@@ -51,7 +50,7 @@ int run(int argc, char** argv) {
   CLI::App app("ampctl-worker: started by ampctl, one process a GPU", "ampctl-worker");
   bool probe = false;
   int config_fd = -1;
-  worker::EvalRequest eval;
+  EvalRequest eval;
   app.add_flag("--probe", probe, "print what LibTorch knows of this machine, as JSON");
   auto* train = app.add_subcommand("train", "train the configuration read from a descriptor");
   auto* evaluate = app.add_subcommand("eval", "evaluate a checkpoint");
@@ -61,13 +60,12 @@ int run(int argc, char** argv) {
   app.require_subcommand(0, 1);
   CLI11_PARSE(app, argc, argv);
 
-  if (probe) return worker::run_probe();
+  if (probe) return run_probe();
   if (!train->parsed() && !evaluate->parsed())
     throw usage_error("ampctl-worker is started by `ampctl train` or `ampctl eval`");
-  worker::StopSignals signals(kStartupLimit);
+  StopSignals signals(kStartupLimit);
   const auto config = config::load_text(read_all(config_fd), "resolved configuration");
-  return train->parsed() ? worker::train_command(config, signals)
-                         : worker::eval_command(config, eval, signals);
+  return train->parsed() ? train_command(config, signals) : eval_command(config, eval, signals);
 }
 
 int fail(int code, const std::string& message) {
@@ -77,7 +75,7 @@ int fail(int code, const std::string& message) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int worker_main(int argc, char** argv) {
   keep_standard_streams();
   try {
     return run(argc, argv);
@@ -92,3 +90,7 @@ int main(int argc, char** argv) {
     return fail(kExitInternal, error.what());
   }
 }
+
+}  // namespace ampctl::worker
+
+int main(int argc, char** argv) { return ampctl::worker::worker_main(argc, argv); }
