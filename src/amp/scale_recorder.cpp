@@ -62,13 +62,13 @@ void PendingRows::wait() const {
 
 int64_t PendingRows::lost() const {
   wait();
-  const int64_t* counts = counts_.const_data_ptr<int64_t>();
+  const auto* counts = counts_.const_data_ptr<int64_t>();
   return std::max<int64_t>(0, counts[0] - counts[1] - rows_.size(0));
 }
 
 std::vector<StepRow> PendingRows::rows() const {
   wait();
-  const int64_t* counts = counts_.const_data_ptr<int64_t>();
+  const auto* counts = counts_.const_data_ptr<int64_t>();
   const int64_t capacity = rows_.size(0);
   std::vector<StepRow> result;
   for (int64_t i = counts[1] + lost(); i < counts[0]; ++i) {

@@ -72,7 +72,7 @@ std::string format_significant(double value, int digits) {
   if (!std::isfinite(value)) return not_finite(value);
   if (value == 0.0) return fixed(0.0, digits - 1);
   // The exponent after rounding decides, as in printf's %#g: 9.9999 is 10.00 and not 10.000.
-  const std::string scientific = chars(value, std::chars_format::scientific, digits - 1);
+  std::string scientific = chars(value, std::chars_format::scientific, digits - 1);
   int exponent = 0;
   const auto at = scientific.find('e') + 1;
   const auto* first = scientific.data() + at + (scientific[at] == '+' ? 1 : 0);

@@ -142,7 +142,7 @@ std::vector<std::string_view> prefixes(SourceRole role) {
 fs::path find_one(const fs::path& folder, const std::string& stem, const std::string& rank) {
   for (const char* separator : {"-idx", ".idx"}) {
     for (const char* suffix : {"", ".gz"}) {
-      const fs::path candidate = folder / (stem + separator + rank + "-ubyte" + suffix);
+      fs::path candidate = folder / (stem + separator + rank + "-ubyte" + suffix);
       std::error_code error;
       if (fs::exists(candidate, error)) return candidate;
     }
@@ -169,7 +169,7 @@ IdxPaths find_idx(const Source& source, SourceRole role) {
   std::string looked_for;
   for (const std::string_view prefix : prefixes(role)) {
     const std::string stem(prefix);
-    const IdxPaths found{find_one(folder, stem + "images", "3"), find_one(folder, stem + "labels", "1")};
+    IdxPaths found{find_one(folder, stem + "images", "3"), find_one(folder, stem + "labels", "1")};
     if (!found.images.empty() && !found.labels.empty()) return found;
     looked_for +=
         (looked_for.empty() ? "" : ", ") + stem + "images-idx3-ubyte with " + stem + "labels-idx1-ubyte";

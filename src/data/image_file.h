@@ -18,7 +18,7 @@ namespace ampctl::data {
 inline constexpr int64_t kMaxImagePixels = 178'956'970;
 
 /// The whole file. Throws environment errors: missing, unreadable, larger than any image accepted.
-std::vector<uint8_t> read_image_file(const std::filesystem::path& file);
+std::vector<uint8_t> read_image_file(const std::filesystem::path& path);
 
 /// Reads an image's header. `name` stands in messages. Throws DamagedSample, as decode() of the reader does:
 /// neither JPEG nor PNG, damaged, truncated, more than kMaxImagePixels. Stricter than Pillow in one point: a

@@ -32,8 +32,8 @@ Filter triangle_filter(int64_t inputs, int64_t outputs) {
   for (int64_t out = 0; out < outputs; ++out) {
     const double center = (static_cast<double>(out) + 0.5) * scale;
     // Truncation toward zero and this order of operations are Pillow's: results must match to the bit.
-    const int64_t first = std::max<int64_t>(static_cast<int64_t>(center - support + 0.5), 0);
-    const int64_t last = std::min<int64_t>(static_cast<int64_t>(center + support + 0.5), inputs);
+    const int64_t first = std::max<int64_t>(static_cast<int64_t>(std::trunc(center - support + 0.5)), 0);
+    const int64_t last = std::min<int64_t>(static_cast<int64_t>(std::trunc(center + support + 0.5)), inputs);
     double sum = 0.0;
     for (int64_t i = first; i < last; ++i) {
       const double distance = std::abs((static_cast<double>(i) - center + 0.5) * inverse);
@@ -47,7 +47,7 @@ Filter triangle_filter(int64_t inputs, int64_t outputs) {
     for (int64_t i = 0; i < last - first; ++i) {
       const double weight = sum != 0.0 ? exact[static_cast<size_t>(i)] / sum : exact[static_cast<size_t>(i)];
       filter.weights[o * static_cast<size_t>(filter.taps) + static_cast<size_t>(i)] =
-          static_cast<int32_t>(0.5 + weight * (int32_t{1} << kPrecisionBits));
+          static_cast<int32_t>(std::trunc(0.5 + weight * (int32_t{1} << kPrecisionBits)));
     }
   }
   return filter;

@@ -77,7 +77,8 @@ void grey_to_rgb(const uint8_t* grey, int64_t width, uint8_t* rgb) {
 
 class JpegReader : public ImageReader {
  public:
-  JpegReader(std::vector<uint8_t> bytes, const std::string& name) : bytes_(std::move(bytes)), name_(name) {
+  JpegReader(std::vector<uint8_t> bytes, std::string name)
+      : bytes_(std::move(bytes)), name_(std::move(name)) {
     jpeg_.err = jpeg_std_error(&error_.manager);
     error_.manager.error_exit = leave;
     error_.manager.emit_message = on_message;

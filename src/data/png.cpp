@@ -42,7 +42,7 @@ void read_bytes(png_structp png, png_bytep into, size_t count) {
 
 class PngReader : public ImageReader {
  public:
-  PngReader(std::vector<uint8_t> bytes, const std::string& name) : bytes_(std::move(bytes)), name_(name) {
+  PngReader(std::vector<uint8_t> bytes, std::string name) : bytes_(std::move(bytes)), name_(std::move(name)) {
     state_.next = bytes_.data();
     state_.left = bytes_.size();
     if (!read_header()) {

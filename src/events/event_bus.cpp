@@ -35,6 +35,7 @@ void EventBus::emit(const Event& event) {
   deliver_to_all(event, false);
   // A report can make another sink fail for the first time, which is then reported as well: each sink fails
   // for the first time once, so this ends.
+  // NOLINTNEXTLINE(modernize-loop-convert): reports grows while this runs
   for (size_t i = 0; i < reports.size(); ++i) {
     deliver_to_all(Message{Message::Level::warning, reports[i]}, true);
   }

@@ -19,8 +19,8 @@
 namespace ampctl::events {
 namespace {
 
-constexpr size_t kMaxBacklog = 256 * 1024;  // bytes: some thousand lines
-constexpr int kFirstPrivateFd = 3;          // never takes the place of a closed standard stream
+constexpr size_t kMaxBacklog = size_t{256} * 1024;  // bytes: some thousand lines
+constexpr int kFirstPrivateFd = 3;                  // never takes the place of a closed standard stream
 
 // A write to a pipe without a reader raises SIGPIPE in the writing thread. Blocks it and takes it back, so
 // that the process's own handling of the signal is left alone.

@@ -33,7 +33,7 @@ Stats stats_of(const T* values, int64_t numel) {
   double lanes[kLanes] = {};
   bool nonfinite = false;
   const auto add = [&](int lane, int64_t index) {
-    const double value = static_cast<double>(values[index]);
+    const auto value = static_cast<double>(values[index]);
     // A float64 may be finite while its square is not; squares of narrower types always fit, so that their
     // sum alone tells.
     if constexpr (std::is_same_v<T, double>) nonfinite = nonfinite || !std::isfinite(value);
@@ -115,8 +115,9 @@ void check(const at::Tensor& grad, const at::Device& device) {
 std::vector<at::Tensor> checked(const std::vector<at::Tensor>& grads) {
   const at::Tensor* first = nullptr;
   for (const auto& grad : grads) {
-    if (first == nullptr && grad.defined()) first = &grad;
-    if (grad.defined()) check(grad, first->device());
+    if (!grad.defined()) continue;
+    if (first == nullptr) first = &grad;
+    check(grad, first->device());
   }
   if (first == nullptr) {
     throw Error(ErrorKind::internal,

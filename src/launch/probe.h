@@ -13,6 +13,7 @@ namespace ampctl::launch {
 struct ComputeCapability {
   int major = 0;
   int minor = 0;
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes the defaulted operator's 0 for a pointer
   friend auto operator<=>(const ComputeCapability&, const ComputeCapability&) = default;
 };
 
