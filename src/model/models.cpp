@@ -64,6 +64,7 @@ void require_positive(const char* what, int64_t value) {
 
 std::vector<std::string> model_names() {
   std::vector<std::string> names;
+  names.reserve(kModels.size());
   for (const auto& entry : kModels) names.emplace_back(entry.name);
   return names;
 }

@@ -27,7 +27,7 @@ NamedTensors named_weights(const nn::Layer& model);
 /// Copies tensors of a safetensors file into `targets` in place. Every target must be there with its shape
 /// and dtype, and nothing else; otherwise one environment error names what is missing, unexpected or
 /// different.
-void load_tensors(const std::filesystem::path& file, const NamedTensors& targets);
+void load_tensors(const std::filesystem::path& path, const NamedTensors& targets);
 
 /// The live objects whose state a checkpoint holds; all outlive this.
 struct LiveState {

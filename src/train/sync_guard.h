@@ -14,9 +14,9 @@ class SyncGuard {
   SyncGuard& operator=(const SyncGuard&) = delete;
 
   /// Watches from here on; a synchronising call warns or throws.
-  void arm();
+  void arm() const;
   /// Synchronising is allowed from here on (logging steps, evaluation, checkpoints).
-  void disarm();
+  void disarm() const;
 
  private:
   int mode_ = 0;

@@ -17,10 +17,10 @@ int parse(const std::string& mode) {
 
 SyncGuard::SyncGuard(const std::string& mode, bool cuda) : mode_(cuda ? parse(mode) : 0) {}
 SyncGuard::~SyncGuard() { disarm(); }
-void SyncGuard::arm() {
+void SyncGuard::arm() const {
   if (mode_ != 0) c10::cuda::warning_state().set_sync_debug_mode(static_cast<SyncDebugMode>(mode_));
 }
-void SyncGuard::disarm() {
+void SyncGuard::disarm() const {
   if (mode_ != 0) c10::cuda::warning_state().set_sync_debug_mode(SyncDebugMode::L_DISABLED);
 }
 

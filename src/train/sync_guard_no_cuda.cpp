@@ -11,7 +11,7 @@ SyncGuard::SyncGuard(const std::string& mode, bool cuda) {
   }
 }
 SyncGuard::~SyncGuard() = default;
-void SyncGuard::arm() {}
-void SyncGuard::disarm() {}
+void SyncGuard::arm() const {}
+void SyncGuard::disarm() const {}
 
 }  // namespace ampctl::train

@@ -39,6 +39,7 @@ TrainStep::TrainStep(nn::Layer& model, optim::Optimizer& optimizer, amp::GradSca
   if (scaler_.is_enabled()) scaler_.materialize(lr_table_.device());
 }
 
+// NOLINTNEXTLINE(readability-make-member-function-const): it changes what the tensors hold
 void TrainStep::set_counters(int64_t steps_done, int64_t windows) {
   counters_.steps_done.fill_(steps_done);
   counters_.windows.fill_(windows);
