@@ -96,9 +96,7 @@ TrainComponents build_training(const config::RunPlan& plan, c10::Device device) 
   parts.model = build_model(plan, device);
   parts.buffers = std::make_unique<train::BufferArena>(*parts.model);
   parts.optimizer = build_optimizer(plan, *parts.model);
-  for (const auto& group : parts.optimizer->groups()) {
-    parts.parameter_names.insert(parts.parameter_names.end(), group.names.begin(), group.names.end());
-  }
+  parts.parameter_names = parts.optimizer->parameter_names();
   const auto& scaler = plan.config.amp.scaler;
   parts.scaler = std::make_unique<amp::GradScaler>(
       amp::GradScalerOptions{scaler.init_scale, scaler.growth_factor, scaler.backoff_factor,

@@ -11,18 +11,6 @@
 #include "optim/clip.h"
 
 namespace ampctl::train {
-namespace {
-
-// One entry a parameter, undefined where it has no gradient: flags must keep the parameters' numbering.
-std::vector<at::Tensor> all_gradients(const optim::Optimizer& optimizer) {
-  std::vector<at::Tensor> grads;
-  for (const auto& group : optimizer.groups()) {
-    for (const auto& param : group.params) grads.push_back(param.grad());
-  }
-  return grads;
-}
-
-}  // namespace
 
 TrainStep::TrainStep(nn::Layer& model, optim::Optimizer& optimizer, amp::GradScaler& scaler,
                      amp::ScaleRecorder& recorder, BufferArena& buffers, at::Tensor lr_table,
@@ -74,7 +62,7 @@ void TrainStep::update(const at::Tensor& loss_sum, int64_t samples) {
   const at::NoGradGuard no_grad;
   at::Tensor grad_scale = scaler_.is_enabled() ? scaler_.scale_tensor() : at::Tensor();
   const kernels::GradStats stats = kernels::grad_stats(
-      all_gradients(optimizer_), grad_scale.defined() ? grad_scale.reciprocal() : at::Tensor());
+      optimizer_.gradients_or_undefined(), grad_scale.defined() ? grad_scale.reciprocal() : at::Tensor());
   const at::Tensor found_inf = stats.nonfinite.any().to(at::kFloat);
   const at::Tensor norm = stats.sum_squares.sum().sqrt();
 
@@ -91,7 +79,7 @@ void TrainStep::update(const at::Tensor& loss_sum, int64_t samples) {
   } else if (options_.clip_grad_norm) {
     // The fused optimizer divides by one number anyway: unscaling and clipping cost no pass of their own.
     const at::Tensor coefficient = optim::clip_coefficient(norm, *options_.clip_grad_norm);
-    grad_scale = grad_scale.defined() ? grad_scale / coefficient : coefficient.reciprocal();
+    grad_scale = optim::clipped_grad_scale(grad_scale, coefficient);
   }
   if (grad_scale.defined()) grad_scale = grad_scale.to(at::kFloat);
 
