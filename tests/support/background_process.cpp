@@ -1,7 +1,6 @@
 #include "support/background_process.h"
 
 #include <csignal>
-#include <cstdlib>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
@@ -10,6 +9,8 @@
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "support/process.h"
 
 namespace ampctl::test {
 namespace {
@@ -27,13 +28,7 @@ BackgroundProcess::BackgroundProcess(const std::vector<std::string>& command, st
   const int fd = open(log_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
   dup2(fd, STDOUT_FILENO);
   dup2(fd, STDERR_FILENO);
-  for (const auto& entry : env) putenv(const_cast<char*>(entry.c_str()));
-  std::vector<char*> argv;
-  argv.reserve(command.size() + 1);
-  for (const auto& word : command) argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
-  execvp(argv[0], argv.data());
-  _exit(127);
+  exec_command(command, env);
 }
 
 BackgroundProcess::~BackgroundProcess() {

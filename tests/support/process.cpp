@@ -31,13 +31,7 @@ struct Pipe {
                          const Pipe& out, const Pipe& err) {
   dup2(out.write_end, STDOUT_FILENO);
   dup2(err.write_end, STDERR_FILENO);
-  for (const auto& entry : env) putenv(const_cast<char*>(entry.c_str()));
-  std::vector<char*> argv;
-  argv.reserve(command.size() + 1);
-  for (const auto& word : command) argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
-  execvp(argv[0], argv.data());
-  _exit(127);
+  exec_command(command, env);
 }
 
 // Returns false at the end of the stream.
@@ -49,6 +43,16 @@ bool drain(int fd, std::string& into) {
 }
 
 }  // namespace
+
+void exec_command(const std::vector<std::string>& command, const std::vector<std::string>& env) {
+  for (const auto& entry : env) putenv(const_cast<char*>(entry.c_str()));
+  std::vector<char*> argv;
+  argv.reserve(command.size() + 1);
+  for (const auto& word : command) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  execvp(argv[0], argv.data());
+  _exit(127);
+}
 
 ProcessResult run(const std::vector<std::string>& command, const std::vector<std::string>& env,
                   std::chrono::seconds timeout) {

@@ -14,6 +14,10 @@ struct ProcessResult {
   std::string err;
 };
 
+/// Replaces this (forked) process by a command found on PATH, with `env` ("NAME=value") added to its
+/// environment; ends with 127, as a shell, when it cannot be started.
+[[noreturn]] void exec_command(const std::vector<std::string>& command, const std::vector<std::string>& env);
+
 /// Runs a command to its end. `env` entries ("NAME=value") are added to this process's environment.
 /// A command still running after `timeout` is killed and reported as exit code 137.
 ProcessResult run(const std::vector<std::string>& command, const std::vector<std::string>& env = {},
