@@ -5,6 +5,7 @@
 #include "config/run_plan.h"
 #include "launch/environment.h"
 #include "launch/probe.h"
+#include "launch/worker_place.h"
 #include "launch/worker_process.h"
 #include "output.h"
 
@@ -82,7 +83,7 @@ int run_plan(const PlanOptions& options) {
   world.hypothetical = options.world_size.has_value();
   world.world_size = options.world_size
                          ? *options.world_size
-                         : launch::world_size(config.distributed.world_size, launch::detect_job(variables));
+                         : launch::world_size(config.distributed.world_size, launch::worker_place(variables));
   const auto data = catalog::count(config::sources(config.data));
   const config::RunPlan plan = config::resolve(config, data.train, data.eval, world);
   print(options.json ? to_json(plan).dump(2) + "\n" : config::to_text(plan));
