@@ -29,6 +29,12 @@ BatchNorm2d::BatchNorm2d(int64_t num_features, const BatchNormOptions& options)
       num_batches_tracked_(register_buffer("num_batches_tracked", at::zeros({}, at::kLong))) {}
 
 at::Tensor BatchNorm2d::forward(const at::Tensor& input) {
+  if (is_training() && is_synchronised()) {
+    num_batches_tracked_.add_(1);
+    return sync_batch_norm(input,
+                           {weight_, bias_, running_mean_, running_var_, options_.momentum, options_.eps},
+                           sum_over_ranks_);
+  }
   if (is_training()) {
     require_two_values_a_channel(input);
     num_batches_tracked_.add_(1);

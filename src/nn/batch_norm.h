@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include "nn/layer.h"
+#include "nn/sync_batch_norm.h"
 
 namespace ampctl::nn {
 
@@ -16,13 +18,18 @@ struct BatchNormOptions {
 /// (zeros), buffers running_mean, running_var (num_features) and num_batches_tracked (0-dim int64). In
 /// training it normalises by the batch and updates the buffers in place; the buffers may be re-pointed with
 /// set_data at any time. Throws a usage error in training for an input with one value a channel, as PyTorch
-/// does: its unbiased variance would be NaN and stay in running_var.
+/// does: its unbiased variance would be NaN and stay in running_var. With a sum over ranks it is
+/// torch.nn.SyncBatchNorm: in training it normalises by the joint batch of all ranks (sync_batch_norm).
 class BatchNorm2d : public Layer {
  public:
   explicit BatchNorm2d(int64_t num_features, const BatchNormOptions& options = {});
 
   [[nodiscard]] const at::Tensor& weight() const { return weight_; }
   [[nodiscard]] bool is_norm() const override { return true; }
+
+  /// Null: back to this rank's batch alone.
+  void set_sum_over_ranks(SumOverRanks sum_over_ranks) { sum_over_ranks_ = std::move(sum_over_ranks); }
+  [[nodiscard]] bool is_synchronised() const { return sum_over_ranks_ != nullptr; }
 
  protected:
   at::Tensor forward(const at::Tensor& input) override;
@@ -34,6 +41,7 @@ class BatchNorm2d : public Layer {
   at::Tensor running_mean_;
   at::Tensor running_var_;
   at::Tensor num_batches_tracked_;
+  SumOverRanks sum_over_ranks_;
 };
 
 }  // namespace ampctl::nn

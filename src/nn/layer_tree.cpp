@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "config/nearest.h"
+#include "nn/batch_norm.h"
 
 namespace ampctl::nn {
 namespace {
@@ -47,6 +48,17 @@ std::vector<std::string> norm_parameter_names(const Layer& root) {
     append(module.key() + ".", *module.value());
   }
   return names;
+}
+
+int64_t convert_sync_batch_norm(Layer& root, const SumOverRanks& sum_over_ranks) {
+  int64_t converted = 0;
+  root.apply([&](torch::nn::Module& module) {
+    auto* norm = dynamic_cast<BatchNorm2d*>(&module);
+    if (norm == nullptr) return;
+    norm->set_sum_over_ranks(sum_over_ranks);
+    ++converted;
+  });
+  return converted;
 }
 
 void to_channels_last(Layer& root) {

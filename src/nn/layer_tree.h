@@ -1,10 +1,12 @@
 // Functions over a whole tree of layers; names are dotted, as in PyTorch ("layer1.0.bn1").
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "nn/layer.h"
+#include "nn/sync_batch_norm.h"
 
 namespace ampctl::nn {
 
@@ -15,6 +17,12 @@ void force_float32_modules(Layer& root, const std::vector<std::string>& patterns
 
 /// Dotted names of the parameters that belong to normalisation layers, in the order of named_parameters().
 std::vector<std::string> norm_parameter_names(const Layer& root);
+
+/// torch.nn.SyncBatchNorm.convert_sync_batchnorm: from now on every BatchNorm2d of the tree normalises by the
+/// joint batch of all ranks. Layers, parameters and buffers stay the same objects with the same names. All
+/// ranks must then run their training forward passes equally often; one with no samples left runs a batch of
+/// shape (0, C, H, W). Returns the number of layers converted.
+int64_t convert_sync_batch_norm(Layer& root, const SumOverRanks& sum_over_ranks);
 
 /// Stores every 4-dimensional parameter and buffer in channels_last, in place, as Python's
 /// module.to(memory_format=torch.channels_last). Values and shapes stay.
