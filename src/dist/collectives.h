@@ -25,6 +25,9 @@ void all_reduce_max_(const World& world, at::Tensor& tensor);
 /// Rank 0's values on every rank, in place; tensors on the world's device, of any dtypes.
 void broadcast_(const World& world, const std::vector<at::Tensor>& tensors);
 
+/// Every rank's host tensor (equal shapes and dtypes), by rank, on every rank; through the control group.
+std::vector<at::Tensor> gather_host(const World& world, const at::Tensor& tensor);
+
 /// Every rank's text, by rank, on every rank; through the control group.
 std::vector<std::string> gather_texts(const World& world, const std::string& text);
 

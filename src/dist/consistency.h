@@ -20,14 +20,14 @@ using Facts = std::vector<std::pair<std::string, std::string>>;
 void require_equal(const World& world, const Facts& facts, const std::string& what);
 
 /// Collective. Compares the step, the scaler's state and every tensor bit by bit, by checksums worked out on
-/// the device (one wait for it) and one small gather. Throws internal on every rank, naming what differs
+/// the device (one wait for it) and two small gathers. Throws internal on every rank, naming what differs
 /// and the ranks in the minority. Names and shapes must be the same on all ranks.
 void require_no_drift(const World& world, int64_t step, double scale, int64_t skipped,
                       const NamedTensors& tensors);
 
 /// An int64 tensor [number of tensors], on `device`: a checksum of each one's bits and their positions
-/// (Σ (bits_i + 1) · weight_i mod 2^64, weights odd, so that any single changed element changes it). Elements
-/// are taken in memory order, which two ranks with the same memory format share. Bounded extra memory.
+/// (Σ bits_i · weight_i mod 2^64 with odd weights, so that no change of a single element is lost). Elements are
+/// taken in memory order, which ranks with the same memory format share. Needs 64 MiB more at most.
 at::Tensor checksums(const NamedTensors& tensors, c10::Device device);
 
 }  // namespace ampctl::dist

@@ -6,9 +6,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <c10/core/Device.h>
 #include <c10/util/intrusive_ptr.h>
+
+#include "dist/peer_process.h"
 
 namespace c10d {
 class ProcessGroup;
@@ -80,6 +83,9 @@ class World {
   [[nodiscard]] c10::intrusive_ptr<c10d::ProcessGroup> control() const;
   /// This attempt's part of the store; null as above. One thread at a time: others clone it.
   [[nodiscard]] c10::intrusive_ptr<c10d::Store> store() const;
+
+  /// Every rank's process, by rank; empty in a world of one.
+  [[nodiscard]] const std::vector<PeerProcess>& processes() const;
 
   /// The orderly end: no barrier; rank 0, when it holds the store, waits for the others' goodbye.
   void leave();
