@@ -9,77 +9,13 @@
 #include "base/error.h"
 #include "base/version.h"
 #include "commands.h"
-#include "config/nearest.h"
 #include "config_source.h"
 #include "help_texts.h"
+#include "launch_flags.h"
 #include "output.h"
+#include "parse_failure.h"
 
 namespace ampctl::cli {
-namespace {
-
-const CLI::App* deepest(const CLI::App* app) {
-  while (!app->get_subcommands().empty()) app = app->get_subcommands().front();
-  return app;
-}
-
-std::string full_name(const CLI::App* app) {
-  const CLI::App* parent = app->get_parent();
-  return parent == nullptr ? app->get_name() : full_name(parent) + " " + app->get_name();
-}
-
-std::vector<std::string> visible_commands(const CLI::App* app) {
-  std::vector<std::string> names;
-  for (const auto* command :
-       app->get_subcommands([](const CLI::App* sub) { return !sub->get_group().empty(); })) {
-    names.push_back(command->get_name());
-  }
-  return names;
-}
-
-std::vector<std::string> flags(const CLI::App* app) {
-  std::vector<std::string> names;
-  for (const auto* option : app->get_options()) {
-    for (const auto& name : option->get_lnames()) names.push_back("--" + name);
-  }
-  return names;
-}
-
-std::string did_you_mean(const std::string& word, const std::vector<std::string>& known) {
-  const auto found = config::nearest(word, known);
-  return found ? " (did you mean '" + *found + "'?)" : "";
-}
-
-Error unknown_flag(const CLI::App* app, const std::string& flag) {
-  const std::string name = flag.substr(0, flag.find('='));
-  if (name.find('.') != std::string::npos) {
-    return usage_error("unknown flag " + name + ": a field of the configuration is written without dashes, " +
-                       flag.substr(std::min(flag.find_first_not_of('-'), flag.size())) + ", or after --set");
-  }
-  return usage_error("unknown flag " + name + did_you_mean(name, flags(app)) + "; see '" + full_name(app) +
-                     " --help'");
-}
-
-Error unknown_word(const CLI::App* app, const std::string& word) {
-  const auto commands = visible_commands(app);
-  if (commands.empty()) {
-    return usage_error("unexpected word '" + word + "'; see '" + full_name(app) + " --help'");
-  }
-  return usage_error("unknown command '" + word + "'" + did_you_mean(word, commands) + "; expected one of " +
-                     CLI::detail::join(commands, ", "));
-}
-
-Error explain(const CLI::App& root, const CLI::ParseError& failure) {
-  const CLI::App* app = deepest(&root);
-  const auto unexpected = app->remaining();
-  if (unexpected.empty()) {
-    return usage_error(std::string(failure.what()) + "; see '" + full_name(app) + " --help'");
-  }
-  const std::string& first = unexpected.front();
-  return first.rfind('-', 0) == 0 ? unknown_flag(app, first) : unknown_word(app, first);
-}
-
-}  // namespace
-
 // Holds what the options write to, so it lives as long as the parser.
 struct CommandLine::Grammar {
   CLI::App app{"Trains and evaluates image models in mixed precision from one YAML file.", "ampctl"};
@@ -102,6 +38,7 @@ struct CommandLine::Grammar {
   void add_config_options(CLI::App* command, bool resumes);
   void files_as_words(CLI::App* command);
   ConfigSource source(const CLI::App* command, bool words_may_be_files) const;
+  void add_train(const std::string& name, const std::string& description, const char* footer);
   void add_run_commands();
   void add_config_commands();
   void add_other_commands();
@@ -167,15 +104,23 @@ ConfigSource CommandLine::Grammar::source(const CLI::App* command, bool words_ma
   return source;
 }
 
-void CommandLine::Grammar::add_run_commands() {
-  CLI::App* command = add(&app, "train", "Trains a model, or continues a run", kTrainFooter, nullptr);
+void CommandLine::Grammar::add_train(const std::string& name, const std::string& description,
+                                     const char* footer) {
+  CLI::App* command = add(&app, name, description, footer, nullptr);
   add_config_options(command, true);
+  add_launch_flags(command, train.launch);
   actions[command] = [this, command] {
     train.config = source(command, false);
     return run_train(train);
   };
+}
 
-  command = add(&app, "eval", "Evaluates a checkpoint on the evaluation data", kEvalFooter, nullptr);
+void CommandLine::Grammar::add_run_commands() {
+  add_train("train", "Trains a model, or continues a run", kTrainFooter);
+  add_train("launch", "The same as train: trains with one process a GPU", kLaunchFooter);
+
+  CLI::App* command =
+      add(&app, "eval", "Evaluates a checkpoint on the evaluation data", kEvalFooter, nullptr);
   add_config_options(command, false);
   command->get_option("overrides")
       ->description("A run's folder, and fields of the configuration")

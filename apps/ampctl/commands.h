@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "config_source.h"
+#include "launch/launch_options.h"
+#include "launch/local_world.h"
 
 namespace CLI {
 class App;
@@ -17,9 +19,14 @@ namespace ampctl::cli {
 
 struct TrainOptions {
   ConfigSource config;
+  launch::LaunchOptions launch;
 };
-/// Checks the configuration, then becomes the worker that trains.
+/// Checks the configuration, then becomes the worker that trains: in a job that others launched the worker of
+/// its rank, else the only one; a world of several is launched here, and its exit code returned.
 int run_train(const TrainOptions& options);
+
+/// What a configuration says about the number of processes.
+launch::WorldRequest world_request(const config::ExperimentConfig& config);
 
 struct EvalOptions {
   ConfigSource config;

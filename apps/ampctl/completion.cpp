@@ -1,5 +1,6 @@
 // Completion scripts: tables taken from the parser and the schema, then a function of each shell that reads
-// them. What may follow a flag is what its help says: words to choose from, FILE, PATH, FOLDER, KEY=VALUE, N.
+// them. What may follow a flag is what its help says: words to choose from, FILE, PATH, FOLDER, KEY=VALUE; N,
+// HOST and TEXT offer nothing.
 #include <functional>
 
 #include <CLI/CLI.hpp>
@@ -19,7 +20,7 @@ _ampctl_offer() {
   IFS=$' \t\n'
   for kind in "${kinds[@]}"; do
     case $kind in
-      N) ;;
+      N|HOST|TEXT) ;;
       FILE|PATH|FOLDER)
         mapfile -t found < <(compgen -f -- "$2")
         COMPREPLY+=("${found[@]}")
@@ -80,7 +81,7 @@ _ampctl_offer() {
   local kind key
   for kind in ${(s:|:)1}; do
     case $kind in
-      N) ;;
+      N|HOST|TEXT) ;;
       FILE|PATH|FOLDER) _files ;;
       KEY=VALUE)
         if [[ $PREFIX == *=* ]]; then

@@ -10,6 +10,7 @@ inline constexpr const char* kFooter = R"(
 Examples:
   ampctl train -c configs/quickstart.yaml
   ampctl train -c configs/mnist.yaml train.epochs=5 amp.dtype=bfloat16
+  ampctl train -c configs/resnet50.yaml --nproc-per-node 4
   ampctl eval runs/quickstart --checkpoint best
   ampctl plan -c configs/resnet50.yaml
   ampctl config validate -c my.yaml
@@ -41,15 +42,34 @@ Examples:
   ampctl train -c configs/quickstart.yaml
   ampctl train -c base.yaml -c mine.yaml optimizer.lr=0.05 --seed 7 --output runs/seed7
   ampctl train -c configs/mnist.yaml --resume best
+  ampctl train -c configs/resnet50.yaml --nproc-per-node 4 --max-restarts 3
+
+One process a GPU: with distributed.world_size at auto every visible GPU of this machine gets one; with
+--nnodes the same command runs on each machine. Under torchrun (torchrun --no-python ampctl train …), srun,
+mpirun and Kubernetes' PyTorchJob it is the process of its rank, without these flags. Rank 0 writes to the
+terminal; the others to attempt_K/RANK/stdout.log and stderr.log in the log folder, and what they write to
+stderr is repeated behind [rankN].
 
 Signals: SIGTERM, SIGINT and SIGUSR1 finish the step, save a checkpoint and exit with 75.
-Exit codes: 0 done, 2 configuration, 3 environment, 4 diverged, 75 stopped after a checkpoint.)";
+Exit codes: 0 done, 2 configuration, 3 environment, 4 diverged, 5 a process or the group failed, 75 stopped
+after a checkpoint. Several processes: that of the one which failed first; 5 when a signal ended it.)";
+
+inline constexpr const char* kLaunchFooter = R"(
+'launch' and 'train' are the same command under two names, with the same options; 'ampctl train --help' says
+more.
+
+Examples:
+  ampctl launch --nproc-per-node 4 -c configs/resnet50.yaml
+  ampctl launch --nnodes 2 --node-rank 0 --rdzv-endpoint gpu1:29500 -c configs/resnet50.yaml
+  ampctl launch --nnodes 2 --node-rank 1 --rdzv-endpoint gpu1:29500 -c configs/resnet50.yaml)";
 
 inline constexpr const char* kEvalFooter = R"(
 Examples:
   ampctl eval runs/quickstart
   ampctl eval runs/quickstart --checkpoint best --json
-  ampctl eval -c configs/mnist.yaml device=cpu)";
+  ampctl eval -c configs/mnist.yaml device=cpu
+
+One process evaluates, whatever distributed.world_size says.)";
 
 inline constexpr const char* kPlanFooter = R"(
 Data sets are counted, nothing else is done.

@@ -4,7 +4,9 @@
 #include "commands.h"
 #include "config/run_plan.h"
 #include "launch/environment.h"
+#include "launch/local_world.h"
 #include "launch/probe.h"
+#include "launch/visible_gpus.h"
 #include "launch/worker_place.h"
 #include "launch/worker_process.h"
 #include "output.h"
@@ -73,6 +75,15 @@ Json to_json(const config::RunPlan& plan) {
           {"output", plan.config.output}};
 }
 
+// As `train` would decide here, but for GPUs that are missing: plans are made on machines without them.
+int64_t decided_world(const config::ExperimentConfig& config, const launch::Variables& variables) {
+  const launch::WorkerPlace place = launch::worker_place(variables);
+  if (!place.launcher.empty() || config.distributed.world_size) {
+    return launch::world_size(config.distributed.world_size, place);
+  }
+  return launch::local_world({}, world_request(config), launch::visible_gpus(variables)).world_size;
+}
+
 }  // namespace
 
 int run_plan(const PlanOptions& options) {
@@ -81,9 +92,7 @@ int run_plan(const PlanOptions& options) {
   config::WorldFacts world;
   world.device = decided_device(config, variables);
   world.hypothetical = options.world_size.has_value();
-  world.world_size = options.world_size
-                         ? *options.world_size
-                         : launch::world_size(config.distributed.world_size, launch::worker_place(variables));
+  world.world_size = options.world_size ? *options.world_size : decided_world(config, variables);
   const auto data = catalog::count(config::sources(config.data));
   const config::RunPlan plan = config::resolve(config, data.train, data.eval, world);
   print(options.json ? to_json(plan).dump(2) + "\n" : config::to_text(plan));
