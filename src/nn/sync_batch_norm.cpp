@@ -15,6 +15,7 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/var_mean.h>
 #include <ATen/ops/zeros.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 namespace ampctl::nn {
@@ -59,7 +60,7 @@ std::tuple<at::Tensor, at::Tensor> local_statistics(const at::Tensor& input) {
 /// (sum, sum of squares, count) of this rank's batch, float64 (2C + 1).
 at::Tensor local_sums(const at::Tensor& input) {
   const int64_t channels = input.size(1);
-  const auto options = input.options().dtype(at::kDouble).memory_format(at::MemoryFormat::Contiguous);
+  const auto options = input.options().dtype(at::kDouble);
   if (input.numel() == 0) return at::zeros({2 * channels + 1}, options);
   const auto [mean, var] = local_statistics(input);
   at::Tensor sums = at::empty({2 * channels + 1}, options);
@@ -187,6 +188,8 @@ at::Tensor sync_batch_norm(const at::Tensor& input, const SyncBatchNormInputs& i
   JointStatistics joint;
   {
     const at::NoGradGuard no_grad;
+    // Types are chosen here with care; autocast is not to choose others.
+    const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
     joint = joint_statistics(x, inputs.eps, sum_over_ranks);
     update_running(inputs.running_mean, joint.mean, inputs.momentum);
     update_running(inputs.running_var, joint.unbiased_var, inputs.momentum);

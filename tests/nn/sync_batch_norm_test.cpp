@@ -9,6 +9,7 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/randn.h>
 
+#include "amp/autocast.h"
 #include "nn/batch_norm.h"
 #include "nn/convolution.h"
 #include "nn/layer_tree.h"
@@ -31,7 +32,7 @@ struct Case {
   at::ScalarType type = at::kFloat;
   double tolerance = 0;
   at::MemoryFormat format = at::MemoryFormat::Contiguous;
-  double offset = 0;
+  bool autocast = false;
 };
 
 double relative_error(const at::Tensor& found, const at::Tensor& expected) {
@@ -54,9 +55,14 @@ struct Pass {
   at::Tensor grad_input;
 };
 
-Pass run_layer(nn::Layer& layer, const at::Tensor& input, const at::Tensor& grad_output) {
+Pass run_layer(nn::Layer& layer, const at::Tensor& input, const at::Tensor& grad_output,
+               bool autocast = false) {
   const at::Tensor x = input.detach().clone().requires_grad_();
-  const at::Tensor y = layer(x);
+  at::Tensor y;
+  {
+    const amp::Autocast region(input.device().type(), at::kBFloat16, autocast);
+    y = layer(x);
+  }
   y.backward(grad_output);
   return {y.detach(), x.grad()};
 }
@@ -81,13 +87,15 @@ void expect_joined_batch_norm(const Case& setup) {
   }
   constexpr int kSteps = 2;
   for (int step = 0; step < kSteps; ++step) {
-    const at::Tensor input = random() * (step + 1) + setup.offset;
+    const at::Tensor input = random() * (step + 1);
     const at::Tensor grad_output = random();
     const auto inputs = split(input, setup);
     const auto grad_outputs = split(grad_output, setup);
     std::vector<Pass> passes(norms.size());
-    ranks.run([&](size_t rank) { passes[rank] = run_layer(*norms[rank], inputs[rank], grad_outputs[rank]); });
-    const Pass expected = run_layer(*joined, input, grad_output);
+    ranks.run([&](size_t rank) {
+      passes[rank] = run_layer(*norms[rank], inputs[rank], grad_outputs[rank], setup.autocast);
+    });
+    const Pass expected = run_layer(*joined, input, grad_output, setup.autocast);
 
     std::vector<at::Tensor> outputs;
     std::vector<at::Tensor> grad_inputs;
@@ -138,6 +146,11 @@ TEST_CASE("Synchronised batch norm takes 16-bit input beside float32 weights, as
   // Outputs and gradients have 8 or 11 significant bits.
   expect_joined_batch_norm({{4, 1}, at::kBFloat16, 0x1p-8});
   expect_joined_batch_norm({{4, 1}, at::kHalf, 0x1p-11, at::MemoryFormat::ChannelsLast});
+}
+
+TEST_CASE("Under autocast synchronised batch norm keeps its input's type and its float32 sums") {
+  expect_joined_batch_norm({{4, 1}, at::kBFloat16, 0x1p-8, at::MemoryFormat::ChannelsLast, true});
+  expect_joined_batch_norm({{4, 1}, at::kFloat, 1e-6, at::MemoryFormat::Contiguous, true});
 }
 
 TEST_CASE("A mean a thousand times the deviation costs synchronised batch norm no digits") {
@@ -252,8 +265,9 @@ TEST_CASE("On a GPU synchronised batch norm is batch norm of the joined batch in
       norm->to(at::kCUDA);
       // The other rank holds the same images.
       norm->set_sum_over_ranks([](at::Tensor& tensor) { tensor.mul_(2); });
-      const Pass expected = run_layer(*joined, at::cat({input, input}), at::cat({grad_output, grad_output}));
-      const Pass found = run_layer(*norm, input, grad_output);
+      const Pass expected =
+          run_layer(*joined, at::cat({input, input}), at::cat({grad_output, grad_output}), /*autocast=*/true);
+      const Pass found = run_layer(*norm, input, grad_output, /*autocast=*/true);
       CHECK(found.output.scalar_type() == type);
       CHECK(found.output.is_contiguous(format));
       CHECK(relative_error(found.output, expected.output.narrow(0, 0, 6)) < tolerance);
