@@ -1,5 +1,6 @@
 #include "train/data_parallel.h"
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -15,6 +16,7 @@
 #include "base/error.h"
 #include "data_parallel_fixture.h"
 #include "model/models.h"
+#include "nn/layer_tree.h"
 #include "support/catch.h"
 
 using namespace ampctl;
@@ -47,6 +49,25 @@ TEST_CASE("Two replicas give the loss and the gradients of one model on the whol
     const data::Batch batch = make_image_batch(size);
     expect_close(parallel.run(batch, scale, body), body(*alone, batch, scale));
   }
+  expect_same_gradients(*model, *alone);
+}
+
+TEST_CASE("Replicas take the model's memory order, and the loss and gradients stay") {
+  const auto alone = make_image_model("lenet");
+  const auto model = make_image_model("lenet");
+  nn::to_channels_last(*model);
+  auto parallel = on_two_cpus(*model, "lenet");
+  const data::Batch batch = make_image_batch(6);
+  std::atomic<int> checked = 0;
+  const at::Tensor loss =
+      parallel.run(batch, {}, [&](nn::Layer& replica, const data::Batch& part, const at::Tensor& scale) {
+        const auto weights = replica.named_parameters();
+        // 16 filters of 6 channels and 5x5 values, the channels side by side.
+        if (weights["conv2.weight"].strides() == at::IntArrayRef{150, 1, 30, 6}) ++checked;
+        return Body{}(replica, part, scale);
+      });
+  CHECK(checked == 2);
+  expect_close(loss, Body{}(*alone, batch, {}));
   expect_same_gradients(*model, *alone);
 }
 
