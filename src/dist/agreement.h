@@ -18,7 +18,7 @@ namespace ampctl::dist {
 enum class Wish : int64_t { go_on = 0, stop = 1 };
 
 /// An asynchronous all-reduce (the largest wish) through the control group. Every rank makes the same
-/// calls. The world must outlive it.
+/// calls. The world must outlive it and stay where it is.
 class Agreement {
  public:
   explicit Agreement(const World& world);

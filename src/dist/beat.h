@@ -21,8 +21,8 @@ struct Beat {
   int64_t step = 0;
 };
 
-/// How often ranks beat: every second up to 64 ranks, so that the store answers 64 beats a second at most, and
-/// every ten seconds at the longest.
+/// How often ranks beat: every second up to 64 ranks, so that the store answers 64 beats a second at most,
+/// and every ten seconds at the longest.
 [[nodiscard]] std::chrono::milliseconds beat_interval(int64_t size) noexcept;
 
 /// "step 1200, evaluation".

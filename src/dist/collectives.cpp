@@ -59,7 +59,8 @@ void broadcast_(const World& world, const std::vector<at::Tensor>& tensors) {
 
 std::vector<at::Tensor> gather_host(const World& world, const at::Tensor& tensor) {
   if (world.size() == 1) return {tensor};
-  return with_peer_errors(world, "the gather of " + describe(tensor), [&] { return all_gather(world, tensor); });
+  return with_peer_errors(world, "the gather of " + describe(tensor),
+                          [&] { return all_gather(world, tensor); });
 }
 
 std::vector<std::string> gather_texts(const World& world, const std::string& text) {

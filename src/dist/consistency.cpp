@@ -50,7 +50,8 @@ at::ScalarType integer_of(size_t bytes) {
 /// The bits in memory order, [n], without a copy where the tensor has no holes.
 at::Tensor bits_of(const at::Tensor& tensor) {
   const at::Tensor dense = tensor.is_non_overlapping_and_dense() ? tensor : tensor.contiguous();
-  return dense.as_strided({dense.numel()}, {1}, dense.storage_offset()).view(integer_of(dense.element_size()));
+  return dense.as_strided({dense.numel()}, {1}, dense.storage_offset())
+      .view(integer_of(dense.element_size()));
 }
 
 at::Tensor checksum(const at::Tensor& tensor, const at::Tensor& weights) {
@@ -135,16 +136,18 @@ void require_equal(const World& world, const Facts& facts, const std::string& wh
                     "\nstart all of them with the same program, files and options");
 }
 
-void require_no_drift(const World& world, int64_t step, double scale, int64_t skipped, const NamedTensors& tensors) {
+void require_no_drift(const World& world, int64_t step, double scale, int64_t skipped,
+                      const NamedTensors& tensors) {
   if (world.size() == 1) return;
-  const std::string found = find_differences(world, host_state(step, scale, skipped)) +
-                            tensor_differences(world, tensors);
+  const std::string found =
+      find_differences(world, host_state(step, scale, skipped)) + tensor_differences(world, tensors);
   if (found.empty()) return;
-  throw Error(ErrorKind::internal,
-              "the ranks have drifted apart at step " + std::to_string(step) +
-                  ", though they must be equal to the last bit:" + found +
-                  "\nnothing is saved; go on from the last checkpoint, and when it happens again look for a GPU " +
-                  "or memory that computes wrongly (`nvidia-smi -q -d ECC`, the kernel's log)");
+  throw Error(
+      ErrorKind::internal,
+      "the ranks have drifted apart at step " + std::to_string(step) +
+          ", though they must be equal to the last bit:" + found +
+          "\nnothing is saved; go on from the last checkpoint, and when it happens again look for a GPU " +
+          "or memory that computes wrongly (`nvidia-smi -q -d ECC`, the kernel's log)");
 }
 
 }  // namespace ampctl::dist

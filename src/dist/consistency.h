@@ -26,8 +26,8 @@ void require_no_drift(const World& world, int64_t step, double scale, int64_t sk
                       const NamedTensors& tensors);
 
 /// An int64 tensor [number of tensors], on `device`: a checksum of each one's bits and their positions
-/// (Σ bits_i · weight_i mod 2^64 with odd weights, so that no change of a single element is lost). Elements are
-/// taken in memory order, which ranks with the same memory format share. Needs 64 MiB more at most.
+/// (Σ bits_i · weight_i mod 2^64 with odd weights, so that no change of a single element is lost). Elements
+/// are taken in memory order, which ranks with the same memory format share. Needs 64 MiB more at most.
 at::Tensor checksums(const NamedTensors& tensors, c10::Device device);
 
 }  // namespace ampctl::dist

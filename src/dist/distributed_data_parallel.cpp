@@ -40,7 +40,8 @@ std::string description(const at::Tensor& tensor) {
   std::string text = std::string(c10::toString(tensor.scalar_type())) + " [";
   for (int64_t i = 0; i < tensor.dim(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(tensor.size(i));
   text += "]";
-  if (!tensor.is_contiguous()) text += tensor.is_contiguous(at::MemoryFormat::ChannelsLast) ? " channels_last" : " strided";
+  if (!tensor.is_contiguous())
+    text += tensor.is_contiguous(at::MemoryFormat::ChannelsLast) ? " channels_last" : " strided";
   return text + (tensor.requires_grad() ? "" : " without gradient");
 }
 
@@ -53,7 +54,8 @@ void verify(const World& world, const NamedTensors& parameters, const std::vecto
   require_equal(world, facts, "the model's parameters");
 }
 
-std::unique_ptr<c10d::Reducer> make_reducer(const World& world, const NamedTensors& parameters, const DdpOptions& options) {
+std::unique_ptr<c10d::Reducer> make_reducer(const World& world, const NamedTensors& parameters,
+                                            const DdpOptions& options) {
   const auto params = values(parameters);
   const int64_t cap = options.bucket_cap_mb * kMiB;
   auto [buckets, caps] = c10d::compute_bucket_assignment_by_size(
@@ -64,8 +66,9 @@ std::unique_ptr<c10d::Reducer> make_reducer(const World& world, const NamedTenso
   std::unordered_map<size_t, std::string> names;
   for (size_t i = 0; i < parameters.size(); ++i) names[i] = parameters[i].first;
   auto reducer = std::make_unique<c10d::Reducer>(
-      params, std::move(buckets), world.group(), /*expect_sparse_gradients=*/std::vector<bool>(params.size(), false),
-      cap, options.find_unused_parameters, options.gradient_as_bucket_view, std::move(names),
+      params, std::move(buckets), world.group(),
+      /*expect_sparse_gradients=*/std::vector<bool>(params.size(), false), cap,
+      options.find_unused_parameters, options.gradient_as_bucket_view, std::move(names),
       c10d::kDefaultFirstBucketBytes, /*skip_all_reduce_unused_params=*/false, /*use_python_reducer=*/false,
       std::vector<int64_t>(caps.begin(), caps.end()));
   switch (options.compression) {
@@ -93,7 +96,8 @@ DistributedDataParallel::DistributedDataParallel(const World& world, const Named
                                                  std::vector<at::Tensor> buffers, const DdpOptions& options) {
   if (world.size() == 1) return;
   if (options.bucket_cap_mb < 1) {
-    throw usage_error("distributed.bucket_cap_mb: expected at least 1, found " + std::to_string(options.bucket_cap_mb));
+    throw usage_error("distributed.bucket_cap_mb: expected at least 1, found " +
+                      std::to_string(options.bucket_cap_mb));
   }
   const NamedTensors unique = without_repetitions(parameters);
   verify(world, unique, buffers);

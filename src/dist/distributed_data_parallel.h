@@ -32,7 +32,8 @@ struct DdpOptions {
 /// equal to the last bit. For the mean over a window of n samples a rank weights its summed loss by
 /// size / n, which is exact also when ranks hold different numbers of samples.
 ///
-/// In a world of one nothing is held and both functions return at once.
+/// In a world of one nothing is held and both functions return at once. The world must outlive it and stay
+/// where it is. What backward throws when a peer fails is made an Error by with_peer_errors (peers.h).
 class DistributedDataParallel {
  public:
   /// Collective. `parameters`: all of the model's, by name, those without requires_grad too (they are only

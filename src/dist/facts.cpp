@@ -61,7 +61,8 @@ std::vector<std::string> all_names(const std::vector<Facts>& by_rank) {
 }
 
 std::string value_of(const Facts& facts, const std::string& name) {
-  const auto found = std::find_if(facts.begin(), facts.end(), [&](const auto& fact) { return fact.first == name; });
+  const auto found =
+      std::find_if(facts.begin(), facts.end(), [&](const auto& fact) { return fact.first == name; });
   return found == facts.end() ? kAbsent : found->second;
 }
 
@@ -70,7 +71,8 @@ std::string difference(const std::vector<Facts>& by_rank, const std::string& nam
   std::vector<std::pair<std::string, std::vector<int64_t>>> values;
   for (size_t rank = 0; rank < by_rank.size(); ++rank) {
     const std::string value = value_of(by_rank[rank], name);
-    auto group = std::find_if(values.begin(), values.end(), [&](const auto& known) { return known.first == value; });
+    auto group =
+        std::find_if(values.begin(), values.end(), [&](const auto& known) { return known.first == value; });
     if (group == values.end()) group = values.insert(values.end(), {value, {}});
     group->second.push_back(static_cast<int64_t>(rank));
   }

@@ -25,8 +25,8 @@ using std::chrono::milliseconds;
 using StorePtr = c10::intrusive_ptr<c10d::Store>;
 
 constexpr milliseconds kLook{100};
-constexpr milliseconds kAnswer{1000};      // for the last words to the store, and at the end
-constexpr milliseconds kConnect{10000};    // for a store connection of its own
+constexpr milliseconds kAnswer{1000};    // for the last words to the store, and at the end
+constexpr milliseconds kConnect{10000};  // for a store connection of its own
 constexpr milliseconds kReadBeats{5000};
 constexpr size_t kNamedRanks = 16;
 
@@ -46,9 +46,9 @@ struct Shared {
 
   std::mutex mutex;
   std::condition_variable changed;
-  bool ending = false;          // by mutex
-  bool beating = false;         // by mutex: the beating thread runs
-  std::string peer_failure;     // by mutex: the first sign of a failed peer; "" none
+  bool ending = false;       // by mutex
+  bool beating = false;      // by mutex: the beating thread runs
+  std::string peer_failure;  // by mutex: the first sign of a failed peer; "" none
 
   [[nodiscard]] Beat beat(int64_t count) const { return {count, interval, phase.load(), step.load()}; }
 
@@ -69,7 +69,8 @@ void look_for_notes(Shared& shared) {
 
 bool left_in_order(const StorePtr& store, int64_t rank) {
   try {
-    return run_within(kAnswer, [store, rank] { return store->check({ranked(keys::kLeaving, rank)}); }).value_or(false);
+    return run_within(kAnswer, [store, rank] { return store->check({ranked(keys::kLeaving, rank)}); })
+        .value_or(false);
   } catch (const std::exception&) {
     return false;
   }
@@ -169,7 +170,8 @@ Monitor::Monitor(const World& world, MonitorOptions options)
   shared->interval = beat_interval(world.size());
   if (world.size() > 1) {
     auto connection = run_within(kConnect, [store = world.store()] { return store->clone(); });
-    if (!connection) throw Error(ErrorKind::peer, "the store does not answer; rank 0, which holds it, may be stopped");
+    if (!connection)
+      throw Error(ErrorKind::peer, "the store does not answer; rank 0, which holds it, may be stopped");
     shared->store = std::move(*connection);
     shared->beating = true;
     std::thread(keep_beating, shared).detach();
@@ -213,6 +215,8 @@ void Monitor::note_failure(const std::string& reason) noexcept {
   }
 }
 
-std::string Monitor::suspects() const { return state_->world.size() == 1 ? "" : find_suspects(state_->world); }
+std::string Monitor::suspects() const {
+  return state_->world.size() == 1 ? "" : find_suspects(state_->world);
+}
 
 }  // namespace ampctl::dist

@@ -13,8 +13,8 @@ namespace ampctl::dist {
 namespace {
 
 /// c10d's watchdog would end the process, or end operations so that the device goes on with half-summed
-/// gradients, which could then be saved. Here a failed operation stays unfinished: the monitor and the control
-/// group see what happened, name it, and end the process. Variables that are set already win.
+/// gradients, which could then be saved. Here a failed operation stays unfinished: the monitor and the
+/// control group see what happened, name it, and end the process. Variables that are set already win.
 void keep_watchdog_quiet() {
   constexpr std::array<std::pair<const char*, const char*>, 5> kDefaults{{
       {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "0"},  // nothing is done behind our back
@@ -32,8 +32,9 @@ void check_version() {
   constexpr int kPatchBits = 16;  // of LibTorch's number: major, minor and patch, 16 bits each
   constexpr uint64_t kCompiled = (uint64_t{NCCL_MAJOR} << kPatchBits) | NCCL_MINOR;
   if (torch::cuda::nccl::version() >> kPatchBits == kCompiled) return;
-  throw environment_error("this program was compiled with the header of NCCL " + std::to_string(NCCL_MAJOR) + "." +
-                          std::to_string(NCCL_MINOR) + ", LibTorch with that of another version; configure the "
+  throw environment_error("this program was compiled with the header of NCCL " + std::to_string(NCCL_MAJOR) +
+                          "." + std::to_string(NCCL_MINOR) +
+                          ", LibTorch with that of another version; configure the "
                           "build with -DAMPCTL_NCCL_INCLUDE=<the folder of LibTorch's own nccl.h>");
 }
 
@@ -58,10 +59,11 @@ c10::intrusive_ptr<c10d::ProcessGroup> make_nccl_group(const GroupOptions& optio
     backend->eagerConnectSingleDevice(device);
     return group;
   } catch (const c10::Error& error) {
-    throw environment_error("NCCL does not start on rank " + std::to_string(options.rank) + " (" + device.str() +
-                            "): " + error.what_without_backtrace() +
-                            "; every rank needs a GPU of its own; NCCL_DEBUG=INFO tells more, NCCL_SOCKET_IFNAME " +
-                            "chooses the network; distributed.backend: gloo goes without NCCL");
+    throw environment_error(
+        "NCCL does not start on rank " + std::to_string(options.rank) + " (" + device.str() +
+        "): " + error.what_without_backtrace() +
+        "; every rank needs a GPU of its own; NCCL_DEBUG=INFO tells more, NCCL_SOCKET_IFNAME " +
+        "chooses the network; distributed.backend: gloo goes without NCCL");
   }
 }
 

@@ -38,7 +38,8 @@ PeerProcess PeerProcess::from_line(const std::string& line) {
   if (first == std::string::npos || second == std::string::npos) {
     throw std::invalid_argument("not a process: '" + line + "'");
   }
-  return {line.substr(0, first), std::stoll(line.substr(first + 1, second - first - 1)), line.substr(second + 1)};
+  return {line.substr(0, first), std::stoll(line.substr(first + 1, second - first - 1)),
+          line.substr(second + 1)};
 }
 
 ProcessState state_of(const PeerProcess& process) {
@@ -64,7 +65,8 @@ ProcessState state_of(const PeerProcess& process) {
 }
 
 std::string describe(int64_t rank, const PeerProcess& process) {
-  return "rank " + std::to_string(rank) + " (" + process.host + ", process " + std::to_string(process.pid) + ")";
+  return "rank " + std::to_string(rank) + " (" + process.host + ", process " + std::to_string(process.pid) +
+         ")";
 }
 
 }  // namespace ampctl::dist

@@ -46,7 +46,8 @@ Lines ended_or_stopped(const Others& others) {
     if (rank == others.self) continue;
     const ProcessState state = state_of(others.processes[static_cast<size_t>(rank)]);
     if (state == ProcessState::gone) lines[rank] = others.named(rank) + " has ended";
-    if (state == ProcessState::stopped) lines[rank] = others.named(rank) + " is stopped (by a signal or a debugger)";
+    if (state == ProcessState::stopped)
+      lines[rank] = others.named(rank) + " is stopped (by a signal or a debugger)";
   }
   return lines;
 }
@@ -78,7 +79,8 @@ Lines silent(const Others& others, c10d::Store& store) {
   for (const auto& beat : before) {
     if (beat) interval = std::max(interval, beat->interval);
   }
-  std::this_thread::sleep_for(std::min(std::chrono::duration_cast<milliseconds>(interval * kBeatsToWait), kLongestBeatWait));
+  std::this_thread::sleep_for(
+      std::min(std::chrono::duration_cast<milliseconds>(interval * kBeatsToWait), kLongestBeatWait));
   const auto after = read_beats(store, others.size());
   Lines lines;
   for (int64_t rank = 0; rank < others.size(); ++rank) {
@@ -91,7 +93,8 @@ Lines silent(const Others& others, c10d::Store& store) {
 }
 
 milliseconds longest_silence_wait(int64_t size) {
-  return std::min(std::chrono::duration_cast<milliseconds>(beat_interval(size) * kBeatsToWait), kLongestBeatWait);
+  return std::min(std::chrono::duration_cast<milliseconds>(beat_interval(size) * kBeatsToWait),
+                  kLongestBeatWait);
 }
 
 std::string joined(const Lines& lines) {
@@ -140,7 +143,9 @@ std::string find_suspects(const World& world) {
     // The store went with the rank that holds it; said below.
   }
   if (!from_store) {
-    lines.emplace(0, others.named(0) + " holds the store, which does not answer: it has ended, is stopped or cannot be reached");
+    lines.emplace(
+        0, others.named(0) +
+               " holds the store, which does not answer: it has ended, is stopped or cannot be reached");
     return joined(lines);
   }
   // A reason that a rank gave itself is worth more than what became of it.
@@ -156,9 +161,11 @@ bool is_group_failure(const std::exception& error) noexcept {
 
 Error peer_error(const World& world, const std::string& operation, const std::exception& error) {
   const std::string suspects = find_suspects(world);
-  const std::string who = suspects.empty() ? "which rank is at fault cannot be told from here: see the logs of the others" : suspects;
-  return {ErrorKind::peer, operation + " failed on rank " + std::to_string(world.rank()) + ": " + message_of(error) +
-                               "\n" + who};
+  const std::string who = suspects.empty()
+                              ? "which rank is at fault cannot be told from here: see the logs of the others"
+                              : suspects;
+  return {ErrorKind::peer, operation + " failed on rank " + std::to_string(world.rank()) + ": " +
+                               message_of(error) + "\n" + who};
 }
 
 }  // namespace ampctl::dist

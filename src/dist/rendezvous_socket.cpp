@@ -57,7 +57,8 @@ std::vector<Endpoint> resolve(const char* name, uint16_t port, int flags, std::s
 
 std::string digits(const Endpoint& endpoint) {
   std::array<char, NI_MAXHOST> host{};
-  if (::getnameinfo(endpoint.get(), endpoint.length, host.data(), host.size(), nullptr, 0, NI_NUMERICHOST) != 0) {
+  if (::getnameinfo(endpoint.get(), endpoint.length, host.data(), host.size(), nullptr, 0, NI_NUMERICHOST) !=
+      0) {
     return "";
   }
   return host.data();
@@ -124,9 +125,10 @@ int listen_on_first(const std::vector<Endpoint>& endpoints, Listener& listener) 
 Error listen_error(const std::string& address, uint16_t port, int code) {
   const std::string place = address + ":" + std::to_string(port);
   if (code == EADDRINUSE) {
-    return environment_error("rank 0 cannot open its store at " + place + ": the port is used by another program" +
-                             "; give a free one (--master-port or --rdzv-endpoint, MASTER_PORT), or end that program" +
-                             " (`ss -ltnp 'sport = :" + std::to_string(port) + "'` shows it)");
+    return environment_error(
+        "rank 0 cannot open its store at " + place + ": the port is used by another program" +
+        "; give a free one (--master-port or --rdzv-endpoint, MASTER_PORT), or end that program" +
+        " (`ss -ltnp 'sport = :" + std::to_string(port) + "'` shows it)");
   }
   return environment_error("rank 0 cannot open its store at " + place + ": " + std::strerror(code) +
                            "; give an address of the host that rank 0 runs on, and a port of 1024 or more");
@@ -134,7 +136,8 @@ Error listen_error(const std::string& address, uint16_t port, int code) {
 
 /// "" when somebody answers, else why not; `local` is filled with this host's address of the connection.
 std::string try_to_connect(const Endpoint& endpoint, milliseconds limit, std::string& local) {
-  const FileDescriptor fd(::socket(endpoint.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const FileDescriptor fd(
+      ::socket(endpoint.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (fd.get() < 0) return std::strerror(errno);
   if (::connect(fd.get(), endpoint.get(), endpoint.length) != 0) {
     if (errno != EINPROGRESS) return std::strerror(errno);
@@ -174,8 +177,9 @@ Listener adopt_listener(int fd) {
   int listens = 0;
   socklen_t length = sizeof(listens);
   if (::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length) != 0 || listens == 0) {
-    throw environment_error("the store's socket that the launcher handed over (descriptor " + std::to_string(fd) +
-                            ") does not listen; start the run with the launcher itself, not a copy of its environment");
+    throw environment_error(
+        "the store's socket that the launcher handed over (descriptor " + std::to_string(fd) +
+        ") does not listen; start the run with the launcher itself, not a copy of its environment");
   }
   return describe_listener(FileDescriptor(fd));
 }
@@ -193,10 +197,11 @@ std::string wait_for_listener(const std::string& address, uint16_t port, Clock::
     std::this_thread::sleep_for(std::min<Clock::duration>(kRetry, deadline - Clock::now()));
   } while (Clock::now() < deadline);
   const auto waited = std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - begin).count();
-  throw environment_error("nobody answers at the master's address " + address + ":" + std::to_string(port) + " (" +
-                          reason + ", tried for " + std::to_string(waited) +
-                          " s); check that rank 0 has started, that address and port (MASTER_ADDR, MASTER_PORT, " +
-                          "--rdzv-endpoint) are rank 0's on every node, and that no firewall is between");
+  throw environment_error(
+      "nobody answers at the master's address " + address + ":" + std::to_string(port) + " (" + reason +
+      ", tried for " + std::to_string(waited) +
+      " s); check that rank 0 has started, that address and port (MASTER_ADDR, MASTER_PORT, " +
+      "--rdzv-endpoint) are rank 0's on every node, and that no firewall is between");
 }
 
 bool is_loopback(const std::string& address) {

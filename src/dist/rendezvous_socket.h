@@ -16,15 +16,15 @@ struct Listener {
   std::string address;  ///< digits; "" when it takes connections on every address of the host
 };
 
-/// Listens at `address`:`port` (0: any free one), or on all addresses when `anywhere` or when `address` is none
-/// of this host's. Throws environment errors: the port is used, may not be used, the name is unknown.
+/// Listens at `address`:`port` (0: any free one), or on all addresses when `anywhere` or when `address` is
+/// none of this host's. Throws environment errors: the port is used, may not be used, the name is unknown.
 [[nodiscard]] Listener listen_at(const std::string& address, uint16_t port, bool anywhere);
 
 /// Takes over a socket that listens already. Throws environment when it is none.
 [[nodiscard]] Listener adopt_listener(int fd);
 
-/// Tries to connect until somebody listens there. Returns the address of this host that reached it, as digits.
-/// Throws environment, naming the address, the last reason and what to check, when `deadline` passes.
+/// Tries to connect until somebody listens there. Returns the address of this host that reached it, as
+/// digits. Throws environment, naming the address, the last reason and what to check, when `deadline` passes.
 [[nodiscard]] std::string wait_for_listener(const std::string& address, uint16_t port,
                                             std::chrono::steady_clock::time_point deadline);
 

@@ -71,8 +71,9 @@ void sign_in(c10d::Store& store, const WorldOptions& options) {
   const std::string self = PeerProcess::self().to_line();
   const std::string there = claim(store, ranked(keys::kPresent, options.rank), self);
   if (there != self) {
-    throw usage_error("there are two processes of rank " + std::to_string(options.rank) + " at " + place(options) +
-                      ": this one and " + describe(options.rank, PeerProcess::from_line(there)) +
+    throw usage_error("there are two processes of rank " + std::to_string(options.rank) + " at " +
+                      place(options) + ": this one and " +
+                      describe(options.rank, PeerProcess::from_line(there)) +
                       "; give every process its own RANK, and every run its own port or run id");
   }
   if (store.add(keys::kCount, 1) == options.size) store.set(keys::kComplete, std::string("1"));
@@ -88,14 +89,16 @@ OpenedStore open_store(const WorldOptions& options, Clock::time_point deadline) 
   store_options.waitWorkers = false;
   store_options.timeout = until(deadline);
   const bool hosts = options.rank == 0 && options.hosts_store;
-  auto opened = run_within(until(deadline) + kAnswer, [hosts, options, store_options, deadline]() -> OpenedStore {
-    if (hosts) return host_store(options, store_options);
-    std::string local = wait_for_listener(options.master_addr, options.master_port, deadline);
-    return {c10::make_intrusive<c10d::TCPStore>(options.master_addr, store_options), std::move(local)};
-  });
+  auto opened =
+      run_within(until(deadline) + kAnswer, [hosts, options, store_options, deadline]() -> OpenedStore {
+        if (hosts) return host_store(options, store_options);
+        std::string local = wait_for_listener(options.master_addr, options.master_port, deadline);
+        return {c10::make_intrusive<c10d::TCPStore>(options.master_addr, store_options), std::move(local)};
+      });
   if (!opened) {
-    throw environment_error("what listens at the master's address " + place(options) +
-                            " does not answer as a store; check that rank 0 runs and that the port is its own");
+    throw environment_error(
+        "what listens at the master's address " + place(options) +
+        " does not answer as a store; check that rank 0 runs and that the port is its own");
   }
   opened->store = c10::make_intrusive<c10d::PrefixStore>(prefix(options), std::move(opened->store));
   return std::move(*opened);

@@ -14,9 +14,9 @@ namespace ampctl::dist {
 
 /// Keys that this folder uses, all inside the attempt's own prefix. Those with a rank end in it.
 namespace keys {
-inline constexpr const char* kPresent = "present/";  ///< the rank's process
-inline constexpr const char* kCount = "present";     ///< how many have come
-inline constexpr const char* kComplete = "complete"; ///< all have come
+inline constexpr const char* kPresent = "present/";   ///< the rank's process
+inline constexpr const char* kCount = "present";      ///< how many have come
+inline constexpr const char* kComplete = "complete";  ///< all have come
 inline constexpr const char* kSize = "size";
 inline constexpr const char* kBeat = "beat/";
 inline constexpr const char* kNotes = "notes";
@@ -32,7 +32,8 @@ struct OpenedStore {
 };
 
 /// Opens or reaches the store. Errors as World::join's.
-[[nodiscard]] OpenedStore open_store(const WorldOptions& options, std::chrono::steady_clock::time_point deadline);
+[[nodiscard]] OpenedStore open_store(const WorldOptions& options,
+                                     std::chrono::steady_clock::time_point deadline);
 
 /// Signs in and waits until all ranks have; returns their processes by rank. Errors as World::join's.
 [[nodiscard]] std::vector<PeerProcess> meet(const c10::intrusive_ptr<c10d::Store>& store,

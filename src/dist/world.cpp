@@ -61,8 +61,8 @@ Joined meet_and_connect(const WorldOptions& options, Clock::time_point deadline)
   Joined joined{opened.store, {}, {}, meet(opened.store, options, deadline)};
   opened.store->setTimeout(options.timeout);
   const auto part = [&](const char* name) {
-    return GroupOptions{c10::make_intrusive<c10d::PrefixStore>(name, opened.store), options.rank, options.size,
-                        options.timeout};
+    return GroupOptions{c10::make_intrusive<c10d::PrefixStore>(name, opened.store), options.rank,
+                        options.size, options.timeout};
   };
   joined.control = make_gloo_group(part("control"), c10::kCPU, opened.local_address);
   joined.group = options.backend == "nccl"
@@ -71,9 +71,14 @@ Joined meet_and_connect(const WorldOptions& options, Clock::time_point deadline)
   return joined;
 }
 
-bool everybody_left(c10d::Store& store, int64_t others, Clock::time_point deadline) {
-  while (store.add(keys::kLeft, 0) < others) {
-    if (Clock::now() >= deadline) return false;
+bool all_ended(const std::vector<PeerProcess>& others) {
+  return std::all_of(others.begin(), others.end(),
+                     [](const PeerProcess& other) { return state_of(other) == ProcessState::gone; });
+}
+
+bool everybody_left(c10d::Store& store, const std::vector<PeerProcess>& others, Clock::time_point deadline) {
+  while (store.add(keys::kLeft, 0) < static_cast<int64_t>(others.size())) {
+    if (Clock::now() >= deadline || all_ended(others)) return false;
     std::this_thread::sleep_for(kGoodbyePoll);
   }
   return true;
@@ -111,10 +116,10 @@ World World::join(const WorldOptions& options) {
     auto joined = run_within(options.join_timeout + kJoinSlack,
                              [options, deadline] { return meet_and_connect(options, deadline); });
     if (!joined) {
-      throw Error(ErrorKind::peer, "the ranks met at " + options.master_addr + ":" +
-                                       std::to_string(options.master_port) + " but did not connect within " +
-                                       std::to_string(options.join_timeout.count() / 1000) +
-                                       " s; a rank may have stopped, or a firewall lets only the master's port through");
+      throw Error(ErrorKind::peer,
+                  "the ranks met at " + options.master_addr + ":" + std::to_string(options.master_port) +
+                      " but did not connect within " + std::to_string(options.join_timeout.count() / 1000) +
+                      " s; a rank may have stopped, or a firewall lets only the master's port through");
     }
     return World(std::make_unique<State>(State{options, std::move(*joined)}));
   } catch (const c10::Error& error) {
@@ -147,7 +152,10 @@ void World::leave() {
       joined.group.reset();
       joined.control.reset();
       const bool holds_store = options.rank == 0 && options.hosts_store;
-      if (holds_store) return everybody_left(*joined.store, options.size - 1, deadline);
+      if (holds_store) {
+        return everybody_left(*joined.store, {joined.processes.begin() + 1, joined.processes.end()},
+                              deadline);
+      }
       joined.store->add(keys::kLeft, 1);
     } catch (const std::exception&) {
       // A peer that ended first is no failure at the end: nothing is left to be done with it.
