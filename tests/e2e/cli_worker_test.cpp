@@ -67,31 +67,45 @@ TEST_CASE("A missing worker is an environment error that says what to do") {
   CHECK_THAT(result.err, ContainsSubstring("/nowhere/worker") && ContainsSubstring("AMPCTL_WORKER"));
 }
 
-TEST_CASE("Worlds of more than one process are refused, not trained as one") {
+TEST_CASE("Each launcher's task becomes the worker of its rank, with its variables untouched") {
   const Folder folder;
-  const auto worker = fake_worker(folder.dir, "echo started");
+  const auto worker = fake_worker(folder.dir, "echo $1 of $LIST");
   const std::vector<std::vector<std::string>> environments{
-      {"RANK=1", "LOCAL_RANK=1", "WORLD_SIZE=2"},
-      {"OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_LOCAL_RANK=0", "OMPI_COMM_WORLD_SIZE=4"},
-      {"SLURM_PROCID=0", "SLURM_LOCALID=0", "SLURM_NTASKS=2", "SLURM_STEP_ID=0"},
-      {"WORLD_SIZE=2"},
+      {"RANK=1", "LOCAL_RANK=1", "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=4000"},
+      {"RANK=1", "WORLD_SIZE=2", "MASTER_ADDR=gpu1", "MASTER_PORT=4000"},
+      {"OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_LOCAL_RANK=0", "OMPI_COMM_WORLD_SIZE=4",
+       "OMPI_COMM_WORLD_LOCAL_SIZE=4", "PMIX_NAMESPACE=1"},
+      {"SLURM_PROCID=0", "SLURM_LOCALID=0", "SLURM_NTASKS=2", "SLURM_STEP_ID=0", "SLURM_JOB_ID=7",
+       "SLURM_STEP_TASKS_PER_NODE=2"},
   };
   for (auto env : environments) {
-    env.push_back(worker);
+    env.insert(env.end(), {worker, "LIST=" + env.front()});
     const auto result = run_ampctl({"train", "-c", folder.experiment}, env);
-    INFO(env.front());
-    CHECK(result.exit_code == 2);
-    CHECK(result.out.empty());
+    INFO(result.err);
+    CHECK(result.out == "train of " + env.front() + "\n");
+    // Evaluation is one process's work.
+    CHECK(run_ampctl({"eval", "-c", folder.experiment}, env).exit_code == 2);
   }
-  const auto configured =
-      run_ampctl({"train", "-c", folder.experiment, "distributed.world_size=2"}, {worker});
-  CHECK(configured.exit_code == 2);
-  CHECK_THAT(configured.err, ContainsSubstring("distributed.world_size"));
-  // A batch script's shell is no task of a job.
+}
+
+TEST_CASE("Half a launcher's variables are refused; a batch script's shell and a world of one are alone") {
+  const Folder folder;
+  const auto worker = fake_worker(folder.dir, "echo started");
+  const auto refused = run_ampctl({"train", "-c", folder.experiment}, {"WORLD_SIZE=2", worker});
+  CHECK(refused.exit_code == 2);
+  CHECK(refused.out.empty());
   CHECK(run_ampctl({"train", "-c", folder.experiment}, {"SLURM_PROCID=0", "SLURM_NTASKS=2", worker})
             .exit_code == 0);
   CHECK(run_ampctl({"train", "-c", folder.experiment}, {"RANK=0", "LOCAL_RANK=0", "WORLD_SIZE=1", worker})
             .exit_code == 0);
+}
+
+TEST_CASE("eval takes one process also where the configuration asks for several") {
+  const Folder folder;
+  const auto result = run_ampctl({"eval", "-c", folder.experiment, "distributed.world_size=4"},
+                                 {fake_worker(folder.dir, kEcho)});
+  CHECK(result.exit_code == 0);
+  CHECK_THAT(result.out, ContainsSubstring("world_size: 1\n"));
 }
 
 TEST_CASE("eval takes a run's folder, wherever it lies now, or an experiment file") {

@@ -1,4 +1,5 @@
-// A worker without LibTorch, for tests of the launcher: all ranks meet at rank 0's store, hold, and leave.
+// A worker without LibTorch, for tests of the launcher: all ranks meet at rank 0's port, hold, and leave. It
+// ends with 5 when another rank or the launcher has ended, with 75 when it is asked to stop.
 //
 //   LIGHT_DO        what ranks do once all have met: "RANK:exit:CODE", "RANK:error:CODE" (with an error
 //   file),
@@ -28,6 +29,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "launch/error_file.h"
+#include "launch/store_socket.h"
 #include "launch/worker_place.h"
 
 namespace {
@@ -53,7 +55,8 @@ class Meeting {
  public:
   explicit Meeting(const WorkerPlace& place) : place_(place) {
     if (place.rank == 0) {
-      listener_ = FileDescriptor(place.store_listen_fd.value());
+      listener_ = place.store_listen_fd ? FileDescriptor(*place.store_listen_fd)
+                                        : open_store_socket(place.master_addr, place.master_port).fd;
     } else {
       connect_to_master();
     }
