@@ -188,7 +188,7 @@ void Attempt::end_rest() {
   kill_at_ = Clock::now() + patience_.ending;
 }
 
-void Attempt::signal_all(int number) {
+void Attempt::signal_all(int number) const {
   for (const auto& [pid, rank] : running_) signal_child(pid, number);
 }
 

@@ -53,7 +53,7 @@ class Attempt {
   void note_end(const WorkerEnd& end);
   void act_on_time();
   void end_rest();
-  void signal_all(int number);
+  void signal_all(int number) const;
 
   const LaunchJob& job_;
   int64_t number_;

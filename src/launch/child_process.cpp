@@ -29,7 +29,7 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
 
 // Everything that exec needs, made before the fork: between fork and exec nothing may be allocated.
 struct Prepared {
-  explicit Prepared(const ChildCommand& command) : words{command.program.string()}, entries{} {
+  explicit Prepared(const ChildCommand& command) : words{command.program.string()} {
     words.insert(words.end(), command.arguments.begin(), command.arguments.end());
     for (const auto& [name, value] : command.environment) entries.push_back(name + "=" + value);
     argv = pointers(words);
@@ -98,8 +98,9 @@ pid_t start_child(const ChildCommand& command) {
   setpgid(pid, pid);
   int reason = 0;
   ssize_t count = 0;
-  do count = read(failure.get(), &reason, sizeof(reason));
-  while (count < 0 && errno == EINTR);
+  do {
+    count = read(failure.get(), &reason, sizeof(reason));
+  } while (count < 0 && errno == EINTR);
   if (count == sizeof(reason)) {
     waitpid(pid, nullptr, 0);
     throw environment_error("could not start " + command.program.string() + ": " + std::strerror(reason));

@@ -1,6 +1,7 @@
 // Writing to a terminal or pipe that may be gone, or that nobody reads: the launcher must never wait for it.
 #pragma once
 
+#include <cstddef>
 #include <string_view>
 
 namespace ampctl::launch {

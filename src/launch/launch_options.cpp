@@ -1,5 +1,6 @@
 #include "launch/launch_options.h"
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 #include <utility>
@@ -109,16 +110,21 @@ void check_standalone(const LaunchOptions& options, const LaunchPlan& plan) {
   }
 }
 
-Streams streams_of(const std::string& flag, const std::string& value, const std::string& text) {
-  constexpr int64_t kBoth = 3;
+Error unreadable_streams(const std::string& flag, const std::string& value) {
+  return usage_error(
+      flag +
+      ": expected 0 (none), 1 (stdout), 2 (stderr) or 3 (both), or these by local rank such as "
+      "0:3,1:2; found '" +
+      value + "'");
+}
+
+// Nothing: not one of torchrun's numbers.
+std::optional<Streams> streams_of(const std::string& text) {
+  constexpr int64_t kOut = 1;
+  constexpr int64_t kErr = 2;
   const auto bits = whole_number(text);
-  if (!bits || *bits < 0 || *bits > kBoth) {
-    throw usage_error(flag +
-                      ": expected 0 (none), 1 (stdout), 2 (stderr) or 3 (both), or these by local rank "
-                      "such as 0:3,1:2; found '" +
-                      value + "'");
-  }
-  return {(*bits & 1) != 0, (*bits & 2) != 0};
+  if (!bits || *bits < 0 || *bits > (kOut | kErr)) return std::nullopt;
+  return Streams{(*bits & kOut) != 0, (*bits & kErr) != 0};
 }
 
 }  // namespace
@@ -144,16 +150,18 @@ std::string LaunchOptions::first_given() const {
 
 StreamChoice::StreamChoice(const std::string& flag, const std::string& value) {
   if (value.find(':') == std::string::npos) {
-    all_ = streams_of(flag, value, value);
+    all_ = streams_of(value);
+    if (!all_) throw unreadable_streams(flag, value);
     return;
   }
   for (std::size_t begin = 0; begin <= value.size();) {
     const auto end = std::min(value.find(',', begin), value.size());
     const std::string entry = value.substr(begin, end - begin);
-    const auto colon = entry.find(':');
+    const auto colon = std::min(entry.find(':'), entry.size());
     const auto rank = whole_number(entry.substr(0, colon));
-    if (colon == std::string::npos || !rank || *rank < 0) streams_of(flag, value, "");
-    by_rank_[*rank] = streams_of(flag, value, entry.substr(colon + 1));
+    const auto streams = streams_of(colon < entry.size() ? entry.substr(colon + 1) : "");
+    if (!rank || *rank < 0 || !streams) throw unreadable_streams(flag, value);
+    by_rank_[*rank] = *streams;
     begin = end + 1;
   }
 }

@@ -108,6 +108,7 @@ std::vector<VisibleGpu> visible_gpus(const Variables& variables, const fs::path&
   std::vector<VisibleGpu> visible;
   const auto choice = variables.find("CUDA_VISIBLE_DEVICES");
   if (choice == variables.end()) {
+    visible.reserve(gpus.size());
     for (const auto& gpu : gpus) visible.push_back({gpu.bus_id});
     return visible;
   }

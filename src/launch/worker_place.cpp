@@ -1,7 +1,8 @@
 #include "launch/worker_place.h"
 
-#include <algorithm>
 #include <limits>
+
+#include <unistd.h>
 
 #include "base/error.h"
 #include "launch/slurm.h"
@@ -57,11 +58,14 @@ std::optional<int> descriptor(const Variables& variables, const char* name) {
   return static_cast<int>(*value);
 }
 
+// A shell that srun or salloc gave somebody hands its variables to what is typed there, and so does a batch
+// script's. Tasks that srun starts from such a shell are known by their process id.
 bool is_slurm_task(const Variables& variables) {
   const std::string* job_name = find(variables, "SLURM_JOB_NAME");
   const bool interactive = job_name != nullptr && (*job_name == "interactive" || *job_name == "bash");
+  const bool started_by_srun = text(variables, "SLURM_TASK_PID") == std::to_string(getpid());
   return find(variables, "SLURM_STEP_ID") != nullptr && find(variables, kSlurm.rank) != nullptr &&
-         !interactive;
+         (started_by_srun || !interactive);
 }
 
 // People export torchrun's names by hand, so any of them asks for the rest.

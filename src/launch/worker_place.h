@@ -43,8 +43,9 @@ struct WorkerPlace {
 ///   PMI         PMI_RANK, MPI_LOCALRANKID, PMI_SIZE (Intel MPI, MPICH)
 ///   Open MPI    OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_LOCAL_RANK, OMPI_COMM_WORLD_SIZE
 ///   Slurm       SLURM_PROCID, SLURM_LOCALID, SLURM_STEP_NUM_TASKS or SLURM_NTASKS
-/// Slurm's count only in a task that srun started: an interactive shell, or the body of a batch script, has
-/// the allocation's task count without being one of those tasks. Open MPI comes before Slurm since the ranks
+/// Slurm's count only in a task that srun started: an interactive shell (SLURM_JOB_NAME "interactive" or
+/// "bash", and another process than SLURM_TASK_PID), or the body of a batch script, has the allocation's task
+/// count without being one of those tasks. Open MPI comes before Slurm since the ranks
 /// of an mpirun inside an allocation inherit the variables of the task that started them.
 ///
 /// MASTER_ADDR and MASTER_PORT are taken when set. Otherwise on one host the address is 127.0.0.1, on several

@@ -62,6 +62,9 @@ TEST_CASE("bash completes flags' values and files") {
   write_text(folder.path() / "runs/a/config.yaml", "");
   CHECK(bash_offers("ampctl train --resume la") == Words{"latest"});
   CHECK(bash_offers("ampctl train --resume=la") == Words{"latest"});
+  CHECK(bash_offers("ampctl train --nproc-per-node ") == Words{"auto", "gpu"});
+  CHECK(bash_offers("ampctl launch --tee ") == Words{"0", "1", "2", "3"});
+  CHECK(bash_offers("ampctl launch --rdzv-endpoint ") == Words{""});
   CHECK(bash_offers("ampctl train -c my", folder.path()) == Words{"my file.yaml"});
   CHECK(bash_offers("ampctl eval ru", folder.path()) == Words{"runs"});
   CHECK(bash_offers("ampctl inspect runs/", folder.path()) == Words{"runs/a"});

@@ -12,6 +12,7 @@ using ampctl::test::run_ampctl;
 namespace {
 
 const std::vector<std::vector<std::string>> kCommands{{"train"},
+                                                      {"launch"},
                                                       {"eval"},
                                                       {"plan"},
                                                       {"config"},
@@ -34,7 +35,7 @@ TEST_CASE("--help shows the commands, examples, exit codes and environment") {
   const auto result = run_ampctl({"--help"});
   CHECK(result.exit_code == 0);
   CHECK(result.err.empty());
-  for (const char* part : {"train", "eval", "plan", "config", "env", "inspect", "completion",
+  for (const char* part : {"train", "launch", "eval", "plan", "config", "env", "inspect", "completion",
                            "Examples:", "Exit codes:", "75", "Environment:", "AMPCTL_WORKER"}) {
     CHECK_THAT(result.out, ContainsSubstring(part));
   }

@@ -73,14 +73,31 @@ TEST_CASE("plan counts the data and works out batches and steps, for people and 
   CHECK_FALSE(std::filesystem::exists("runs/default"));
 }
 
-TEST_CASE("plan does its arithmetic for another world, which train refuses") {
+TEST_CASE("plan does its arithmetic for another world, of any size") {
+  const TempDir folder;
+  const auto file = folder.path() / "small.yaml";
+  write_text(file, small_experiment());
+  for (const int world_size : {2, 4096, 100000}) {
+    const auto result = run_ampctl({"plan", "-c", file.string(), "data.train.num_samples=2000000", "--json",
+                                    "--world-size", std::to_string(world_size)});
+    INFO(result.err);
+    REQUIRE(result.exit_code == 0);
+    const auto plan = Json::parse(result.out);
+    CHECK(plan.at("global_batch") == 10 * world_size);
+    CHECK(plan.at("steps_per_epoch") == (2000000 + 10 * world_size - 1) / (10 * world_size));
+  }
+}
+
+TEST_CASE("plan takes the world of the job that it runs in, or of the configuration") {
   const Folder folder("cpu");
-  const auto result = run_ampctl({"plan", "-c", folder.file, "--world-size", "2", "--json"});
+  const auto result =
+      run_ampctl({"plan", "-c", folder.file, "--json"},
+                 {"RANK=0", "LOCAL_RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=x", "MASTER_PORT=1"});
   INFO(result.err);
   REQUIRE(result.exit_code == 0);
-  CHECK(Json::parse(result.out).at("global_batch") == 32);
-  CHECK(Json::parse(result.out).at("steps_per_epoch") == 2);
-  CHECK(run_ampctl({"plan", "-c", folder.file}, {"RANK=0", "LOCAL_RANK=0", "WORLD_SIZE=2"}).exit_code == 2);
+  CHECK(Json::parse(result.out).at("world_size") == 2);
+  const auto configured = run_ampctl({"plan", "-c", folder.file, "--json", "distributed.world_size=2"});
+  CHECK(Json::parse(configured.out).at("world_size") == 2);
 }
 
 TEST_CASE("plan asks the worker what `device: auto` means here, and nothing otherwise") {

@@ -37,5 +37,7 @@ expect 'ampctl train --set=amp.dtype=bf' bf16 bfloat16
 expect 'ampctl config show -c diff --com' --comments
 expect 'ampctl inspect ' FILES
 expect 'ampctl train --seed '
+expect 'ampctl launch --nproc-per-node ' auto gpu
+expect 'ampctl launch --rdzv-endpoint '
 ((failures == 0)) && print "all as expected"
 exit $((failures > 0))

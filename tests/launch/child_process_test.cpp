@@ -1,5 +1,6 @@
 #include "launch/child_process.h"
 
+#include <algorithm>
 #include <csignal>
 
 #include <fcntl.h>

@@ -34,8 +34,10 @@
 
 namespace {
 
-using namespace ampctl;
-using namespace ampctl::launch;
+using ampctl::Error;
+using ampctl::ErrorKind;
+using ampctl::FileDescriptor;
+using ampctl::launch::WorkerPlace;
 using Clock = std::chrono::steady_clock;
 
 constexpr char kGo = 'g';
@@ -55,8 +57,9 @@ class Meeting {
  public:
   explicit Meeting(const WorkerPlace& place) : place_(place) {
     if (place.rank == 0) {
-      listener_ = place.store_listen_fd ? FileDescriptor(*place.store_listen_fd)
-                                        : open_store_socket(place.master_addr, place.master_port).fd;
+      listener_ = place.store_listen_fd
+                      ? FileDescriptor(*place.store_listen_fd)
+                      : ampctl::launch::open_store_socket(place.master_addr, place.master_port).fd;
     } else {
       connect_to_master();
     }
@@ -141,7 +144,8 @@ void do_as_told(const WorkerPlace& place) {
     words >> value;
     if (rank != place.rank) continue;
     if (action == "signal") kill(getpid(), value);
-    if (action == "error") write_error_file(*place.error_file, "rank was told to fail", value);
+    if (action == "error")
+      ampctl::launch::write_error_file(*place.error_file, "rank was told to fail", value);
     if (action != "signal") _exit(value);
   }
 }
@@ -191,18 +195,18 @@ class Worker {
       meeting_.say(kBye);
     }
     if (waiting[0].revents != 0) take_signal();
-    if (waiting[1].revents != 0) end(kExitPeer, "the launcher is gone");
+    if (waiting[1].revents != 0) end(ampctl::kExitPeer, "the launcher is gone");
     for (std::size_t i = 2; i < waiting.size(); ++i) {
       const bool lost = waiting[i].revents != 0 && !meeting_.read_from(waiting[i].fd);
-      if (lost && !deaf_to_peers_) end(kExitPeer, "a peer has ended");
+      if (lost && !deaf_to_peers_) end(ampctl::kExitPeer, "a peer has ended");
     }
-    if (said_bye_ && meeting_.all_left()) end(kExitDone, "");
+    if (said_bye_ && meeting_.all_left()) end(ampctl::kExitDone, "");
   }
 
   void take_signal() {
     signalfd_siginfo info{};
     if (read(signals_.get(), &info, sizeof(info)) != sizeof(info) || deaf_to_signals_) return;
-    end(kExitPreempted, "asked to stop by signal " + std::to_string(info.ssi_signo));
+    end(ampctl::kExitPreempted, "asked to stop by signal " + std::to_string(info.ssi_signo));
   }
 
   void end(int code, const std::string& why) {
@@ -224,7 +228,7 @@ class Worker {
 }  // namespace
 
 int main() {
-  const WorkerPlace place = worker_place(process_variables());
+  const WorkerPlace place = ampctl::launch::worker_place(ampctl::launch::process_variables());
   if (const auto line = variable("LIGHT_SAY"); !line.empty()) {
     std::cout << line << " on stdout" << std::endl;
     std::cerr << line << " on stderr" << std::endl;
@@ -233,6 +237,6 @@ int main() {
     return Worker(place).run();
   } catch (const Error& error) {
     std::cerr << "light worker: " << error.what() << std::endl;
-    return exit_code(error.kind());
+    return ampctl::exit_code(error.kind());
   }
 }

@@ -1,5 +1,7 @@
 #include "launch/worker_place.h"
 
+#include <unistd.h>
+
 #include "base/error.h"
 #include "support/catch.h"
 #include "support/matchers.h"
@@ -165,7 +167,14 @@ TEST_CASE("A Slurm shell without a task of srun is no job") {
   batch["SLURM_JOB_NAME"] = "interactive";
   CHECK(worker_place(batch).launcher.empty());
   batch["SLURM_JOB_NAME"] = "bash";
+  batch["SLURM_TASK_PID"] = std::to_string(getppid());
   CHECK(worker_place(batch).launcher.empty());
+}
+
+TEST_CASE("What srun starts from an interactive shell is a task") {
+  Variables task = changed(slurm_task(), "SLURM_JOB_NAME", "interactive");
+  task["SLURM_TASK_PID"] = std::to_string(getpid());
+  CHECK(worker_place(task).launcher == "Slurm");
 }
 
 TEST_CASE("Slurm's own PMI variables leave the task's in force") {
