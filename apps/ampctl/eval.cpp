@@ -34,15 +34,13 @@ ConfigSource source_of(const EvalOptions& options) {
 }  // namespace
 
 int run_eval(const EvalOptions& options) {
-  config::ExperimentConfig config = load(source_of(options));
+  const config::ExperimentConfig config = load(source_of(options));
   const launch::Variables variables = launch::process_variables();
   const launch::WorkerPlace place = launch::worker_place(variables);
   if (place.world_size != 1) {
     throw usage_error("evaluation runs in one process, but " + place.launcher + " says " + place.evidence +
                       ": start one process without the launcher");
   }
-  // The file of a run that many processes trained is evaluated by one.
-  config.distributed.world_size = 1;
   const auto worker = launch::find_worker(variables);
   const int fd = launch::make_inherited_file("ampctl-config", config::to_yaml(config));
   std::vector<std::string> arguments{"eval", "--config-fd", std::to_string(fd), "--checkpoint",

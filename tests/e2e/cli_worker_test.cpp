@@ -100,12 +100,12 @@ TEST_CASE("Half a launcher's variables are refused; a batch script's shell and a
             .exit_code == 0);
 }
 
-TEST_CASE("eval takes one process also where the configuration asks for several") {
+TEST_CASE("One process evaluates what several trained, with their configuration") {
   const Folder folder;
   const auto result = run_ampctl({"eval", "-c", folder.experiment, "distributed.world_size=4"},
                                  {fake_worker(folder.dir, kEcho)});
   CHECK(result.exit_code == 0);
-  CHECK_THAT(result.out, ContainsSubstring("world_size: 1\n"));
+  CHECK_THAT(result.out, ContainsSubstring("world_size: 4\n"));
 }
 
 TEST_CASE("eval takes a run's folder, wherever it lies now, or an experiment file") {
