@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include <ATen/Context.h>
 #include <ATen/ops/tensor.h>
 
 #include "amp/precision.h"
@@ -29,6 +30,13 @@ std::unique_ptr<optim::Optimizer> build_optimizer(const config::RunPlan& plan, c
       {config.betas[0], config.betas[1], config.eps, config.amsgrad, config.name == "adamw"}, config.fused);
 }
 
+// Autocast would cast a float32 batch to the same values in its first layer; a layer forced to float32 needs
+// the full ones.
+c10::ScalarType image_dtype(const config::RunPlan& plan, c10::Device device) {
+  const auto half = amp::autocast_dtype(plan.precision);
+  return half && device.is_cuda() && plan.config.amp.fp32_modules.empty() ? *half : at::kFloat;
+}
+
 data::LoaderOptions loader_options(const config::RunPlan& plan, c10::Device device) {
   const auto& data = plan.config.data;
   data::LoaderOptions options;
@@ -40,11 +48,23 @@ data::LoaderOptions loader_options(const config::RunPlan& plan, c10::Device devi
   options.channels_last = plan.config.model.channels_last;
   options.skip_corrupt = data.on_corrupt == "skip";
   options.max_corrupt = data.max_corrupt;
-  // Autocast would cast a float32 batch to the same values in its first layer; a layer forced to float32
-  // needs the full ones.
-  const auto half = amp::autocast_dtype(plan.precision);
-  if (half && device.is_cuda() && plan.config.amp.fp32_modules.empty()) options.dtype = *half;
+  options.dtype = image_dtype(plan, device);
   return options;
+}
+
+/// Models on the other GPUs of this process; null when the plan asks for none or there are none.
+std::unique_ptr<train::DataParallel> build_replicas(const config::RunPlan& plan, nn::Layer& model,
+                                                    c10::Device device) {
+  if (plan.config.distributed.strategy != "data_parallel" || !device.is_cuda()) return nullptr;
+  std::vector<c10::Device> others;
+  const auto gpus = static_cast<int>(at::getNumGPUs());
+  for (int index = 0; index < gpus; ++index) {
+    const c10::Device other(at::kCUDA, static_cast<c10::DeviceIndex>(index));
+    if (other != device) others.push_back(other);
+  }
+  if (others.empty()) return nullptr;
+  return std::make_unique<train::DataParallel>(model, others,
+                                               [&](c10::Device other) { return build_model(plan, other); });
 }
 
 }  // namespace
@@ -69,26 +89,29 @@ train::StepOptions step_options(const config::RunPlan& plan) {
   options.clip_grad_norm = plan.config.train.clip_grad_norm;
   options.clip_grad_value = plan.config.train.clip_grad_value;
   options.task.label_smoothing = plan.config.train.label_smoothing;
+  options.image_shape = {plan.channels, plan.input_height, plan.input_width};
+  if (plan.config.distributed.sync_batch_norm) options.synced_micro_batch = plan.micro_batch;
+  options.samples_vary = plan.config.data.on_corrupt == "skip";
   return options;
 }
 
 std::unique_ptr<data::Loader> build_train_loader(const config::RunPlan& plan, data::DatasetPtr dataset,
-                                                 c10::Device device, const std::atomic<bool>& stop) {
-  auto options = loader_options(plan, device);
+                                                 const dist::World& world, const std::atomic<bool>* stop) {
+  auto options = loader_options(plan, world.device());
   options.batch_size = plan.micro_batch;
+  options.shard = {world.rank(), world.size(), plan.global_batch};
   options.drop_last = plan.config.data.drop_last;
   options.shuffle = plan.config.data.shuffle;
-  return std::make_unique<data::Loader>(std::move(dataset), plan.config.data.train.transforms, options,
-                                        &stop);
+  return std::make_unique<data::Loader>(std::move(dataset), plan.config.data.train.transforms, options, stop);
 }
 
 std::unique_ptr<data::Loader> build_eval_loader(const config::RunPlan& plan, data::DatasetPtr dataset,
-                                                c10::Device device, const std::atomic<bool>& stop) {
-  auto options = loader_options(plan, device);
+                                                const dist::World& world, const std::atomic<bool>* stop) {
+  auto options = loader_options(plan, world.device());
   options.batch_size = plan.eval_batch;
+  options.shard = {world.rank(), world.size(), plan.eval_batch * world.size()};
   options.shuffle = false;
-  return std::make_unique<data::Loader>(std::move(dataset), plan.config.data.eval->transforms, options,
-                                        &stop);
+  return std::make_unique<data::Loader>(std::move(dataset), plan.config.data.eval->transforms, options, stop);
 }
 
 TrainComponents build_training(const config::RunPlan& plan, c10::Device device) {
@@ -104,9 +127,13 @@ TrainComponents build_training(const config::RunPlan& plan, c10::Device device) 
   parts.recorder = std::make_unique<amp::ScaleRecorder>(
       plan.config.log.every_steps, static_cast<int64_t>(parts.parameter_names.size()), device);
   const std::vector<float> table = optim::lr_table(plan.lr);
+  train::StepOptions options = step_options(plan);
+  options.image_dtype = image_dtype(plan, device);
   parts.step =
       std::make_unique<train::TrainStep>(*parts.model, *parts.optimizer, *parts.scaler, *parts.recorder,
-                                         *parts.buffers, at::tensor(table).to(device), step_options(plan));
+                                         *parts.buffers, at::tensor(table).to(device), options);
+  parts.replicas = build_replicas(plan, *parts.model, device);
+  if (parts.replicas) parts.step->spread(*parts.replicas);
   return parts;
 }
 

@@ -13,9 +13,11 @@
 #include "config/run_plan.h"
 #include "data/dataset.h"
 #include "data/loader.h"
+#include "dist/world.h"
 #include "nn/layer.h"
 #include "optim/optimizer.h"
 #include "train/buffer_arena.h"
+#include "train/data_parallel.h"
 #include "train/train_step.h"
 
 namespace ampctl::worker {
@@ -26,10 +28,11 @@ nn::LayerPtr build_model(const config::RunPlan& plan, c10::Device device);
 /// How a forward pass runs under this plan: autocast, its dtype and cache; clipping; loss options.
 train::StepOptions step_options(const config::RunPlan& plan);
 
+/// Loaders of this rank's part; `stop` (may be null) ends their waits.
 std::unique_ptr<data::Loader> build_train_loader(const config::RunPlan& plan, data::DatasetPtr dataset,
-                                                 c10::Device device, const std::atomic<bool>& stop);
+                                                 const dist::World& world, const std::atomic<bool>* stop);
 std::unique_ptr<data::Loader> build_eval_loader(const config::RunPlan& plan, data::DatasetPtr dataset,
-                                                c10::Device device, const std::atomic<bool>& stop);
+                                                const dist::World& world, const std::atomic<bool>* stop);
 
 /// What a training run owns, made in this order and destroyed in the opposite one.
 struct TrainComponents {
@@ -39,6 +42,7 @@ struct TrainComponents {
   std::unique_ptr<optim::Optimizer> optimizer;
   std::unique_ptr<amp::GradScaler> scaler;
   std::unique_ptr<amp::ScaleRecorder> recorder;
+  std::unique_ptr<train::DataParallel> replicas;  ///< null: one device
   std::unique_ptr<train::TrainStep> step;
 };
 TrainComponents build_training(const config::RunPlan& plan, c10::Device device);

@@ -4,6 +4,7 @@
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include "amp/precision.h"
 #include "base/error.h"
@@ -11,15 +12,37 @@
 
 namespace ampctl::worker {
 
-c10::Device choose_device(const std::string& wanted) {
+namespace {
+
+// Slurm and MPI launchers may show each task its own GPU only; it then is number 0 whatever the local rank.
+bool sees_own_gpu_only(const launch::WorkerPlace& place, int64_t gpus) {
+  return gpus == 1 && place.local_rank > 0 && std::getenv("CUDA_VISIBLE_DEVICES") != nullptr &&
+         (place.launcher == "Slurm" || place.launcher == "Open MPI" || place.launcher == "PMI");
+}
+
+}  // namespace
+
+c10::Device choose_device(const std::string& wanted, const launch::WorkerPlace& place) {
   if (wanted == "cpu") return c10::kCPU;
-  const bool available = at::hasCUDA();
-  if (available) return {c10::kCUDA, 0};
-  if (wanted == "auto") return c10::kCPU;
-  throw environment_error(
-      "device: expected a CUDA GPU, found none that LibTorch can use; `ampctl env` says why. Set `device: "
-      "cpu` (slow) or "
-      "`device: auto` to train without one");
+  if (!at::hasCUDA()) {
+    if (wanted == "auto") return c10::kCPU;
+    throw environment_error(
+        "device: expected a CUDA GPU, found none that LibTorch can use; `ampctl env` says why. Set `device: "
+        "cpu` (slow) or "
+        "`device: auto` to train without one");
+  }
+  const c10::impl::VirtualGuardImpl cuda(c10::kCUDA);
+  const int64_t gpus = cuda.deviceCount();
+  const int64_t index = sees_own_gpu_only(place, gpus) ? 0 : place.local_rank;
+  if (index >= gpus) {
+    throw environment_error("local rank " + std::to_string(place.local_rank) +
+                            ": expected a GPU of its own, " + "found " + std::to_string(gpus) +
+                            " on this host; start as many processes as there are GPUs "
+                            "(distributed.world_size, --nproc-per-node), or check CUDA_VISIBLE_DEVICES");
+  }
+  const c10::Device device(c10::kCUDA, static_cast<c10::DeviceIndex>(index));
+  cuda.setDevice(device);
+  return device;
 }
 
 std::string device_name(c10::Device device) {

@@ -9,11 +9,13 @@
 
 #include "config/run_plan.h"
 #include "events/event_sink.h"
+#include "launch/worker_place.h"
 
 namespace ampctl::worker {
 
-/// Decides cuda | cpu | auto. Throws an environment error for `cuda` where there is none.
-c10::Device choose_device(const std::string& wanted);
+/// Decides cuda | cpu | auto, with GPU number `place.local_rank`, and makes it the current device. Throws an
+/// environment error for `cuda` where there is none, and where a host has more ranks than GPUs.
+c10::Device choose_device(const std::string& wanted, const launch::WorkerPlace& place);
 
 /// For people: "NVIDIA H200" or "CPU, 2 threads".
 std::string device_name(c10::Device device);

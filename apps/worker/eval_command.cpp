@@ -69,22 +69,30 @@ int eval_command(const config::ExperimentConfig& config, const EvalRequest& requ
 
   prepare_environment(config);
   const fs::path weights = find_weights(config, request.checkpoint, warn);
-  const c10::Device device = choose_device(config.device);
+  const c10::Device device = choose_device(config.device, {});
   const data::TrainEval datasets = data::open_datasets(config.data, config.seed);
   if (!datasets.eval) {
     throw usage_error("data.eval: expected a source to evaluate on, found none; add data.eval or data.split");
   }
-  const config::RunPlan plan = config::resolve(config, datasets.train->facts(), datasets.eval->facts(),
-                                               {1, device.is_cuda() ? "cuda" : "cpu"});
+  // One process evaluates, also what several trained: the configuration's arithmetic stays theirs.
+  const config::WorldFacts facts{config.distributed.world_size.value_or(1), device.is_cuda() ? "cuda" : "cpu",
+                                 true};
+  const config::RunPlan plan =
+      config::resolve(config, datasets.train->facts(), datasets.eval->facts(), facts);
   set_up_device(plan, device, *bus);
   const nn::LayerPtr model = build_model(plan, device);
   train::load_tensors(weights, train::named_weights(*model));
-  const auto loader = build_eval_loader(plan, datasets.eval, device, signals.requested());
+  const dist::World world = dist::World::alone(device);
+  const auto loader = build_eval_loader(plan, datasets.eval, world, &signals.requested());
   signals.started();
-  const auto result = train::evaluate(*model, *loader, plan.eval_samples, step_options(plan),
-                                      [&bus](int64_t done, int64_t total) {
-                                        bus->emit(events::Progress{"evaluating", done, total});
-                                      });
+  train::EvalRun run;
+  run.total_samples = plan.eval_samples;
+  run.batch_size = plan.eval_batch;
+  run.precision = step_options(plan);
+  run.progress = [&bus](int64_t done, int64_t total) {
+    bus->emit(events::Progress{"evaluating", done, total});
+  };
+  const auto result = train::evaluate(*model, *loader, run, world);
   if (!result) return 128 + signals.signal_number();
   for (const auto& warning : loader->take_warnings()) warn(warning);
   bus.reset();

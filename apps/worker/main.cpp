@@ -1,5 +1,4 @@
 // ampctl-worker: one process a GPU. Takes the resolved configuration from the front end and trains.
-#include <cstdio>
 #include <exception>
 #include <string>
 
@@ -7,12 +6,11 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <c10/util/Exception.h>
-
 #include "base/error.h"
 #include "base/file.h"
 #include "commands.h"
 #include "config/load.h"
+#include "failure.h"
 #include "probe.h"
 #include "stop_signals.h"
 
@@ -68,26 +66,16 @@ int run(int argc, char** argv) {
   return train->parsed() ? train_command(config, signals) : eval_command(config, eval, signals);
 }
 
-int fail(int code, const std::string& message) {
-  std::fprintf(stderr, "ampctl: error: %s\n", message.c_str());
-  return code;
-}
-
 }  // namespace
 
 int worker_main(int argc, char** argv) {
   keep_standard_streams();
   try {
     return run(argc, argv);
-  } catch (const Error& error) {
-    return fail(exit_code(error.kind()), error.what());
-  } catch (const c10::OutOfMemoryError& error) {
-    return fail(kExitEnvironment,
-                std::string("out of memory before the first step: ") + error.what_without_backtrace());
-  } catch (const c10::Error& error) {
-    return fail(kExitInternal, error.what_without_backtrace());
   } catch (const std::exception& error) {
-    return fail(kExitInternal, error.what());
+    const Failure failure = describe(error);
+    say(failure);
+    return failure.exit_code;
   }
 }
 

@@ -1,6 +1,7 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <optional>
 
 #include <c10/util/Exception.h>
@@ -8,13 +9,16 @@
 #include "base/durable_file.h"
 #include "base/error.h"
 #include "base/file_lock.h"
-#include "checkpoint/checkpoint.h"
 #include "commands.h"
 #include "components.h"
-#include "config/load.h"
 #include "device_setup.h"
+#include "dist/collectives.h"
 #include "events/sinks.h"
-#include "events/truncate.h"
+#include "launch/environment.h"
+#include "nn/layer_tree.h"
+#include "ranks.h"
+#include "run_folder.h"
+#include "train/generators.h"
 #include "train/memory_stats.h"
 #include "train/trainer.h"
 
@@ -24,66 +28,20 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-constexpr const char* kMetricsFile = "metrics.jsonl";
-constexpr const char* kSummaryFile = "summary.csv";
-constexpr const char* kLogFile = "train.log";
-constexpr const char* kConfigFile = "config.yaml";
-
-/// The run's folder: what it holds already, where things go.
-struct RunFolder {
-  fs::path root;
-  fs::path checkpoints;
-};
-
-void add_console(events::EventBus& bus, const config::LogConfig& log) {
+// Rank 0 speaks for all; of the others only what is worth a warning is heard.
+void add_console(events::EventBus& bus, const config::LogConfig& log, bool main) {
   events::ConsoleOptions options;
-  options.mode = events::parse_progress_mode(log.progress);
-  options.level = events::parse_level(log.level);
+  options.mode = main ? events::parse_progress_mode(log.progress) : events::ProgressMode::none;
+  options.level = main ? events::parse_level(log.level) : events::Message::Level::warning;
   bus.add("console", events::make_console(options));
 }
 
-void add_files(events::EventBus& bus, const RunFolder& folder, const config::LogConfig& log) {
-  bus.add(kMetricsFile, events::make_jsonl(folder.root / kMetricsFile));
-  bus.add(kSummaryFile, events::make_csv(folder.root / kSummaryFile));
-  bus.add(kLogFile, events::make_log(folder.root / kLogFile, events::parse_level(log.level)));
-}
-
-std::optional<fs::path> checkpoint_to_resume(const RunFolder& folder, const std::string& resume,
-                                             events::EventBus& bus) {
-  if (resume == "never") {
-    if (fs::exists(folder.root / kMetricsFile) || !checkpoint::list(folder.checkpoints).empty()) {
-      throw usage_error(folder.root.string() +
-                        ": expected a new folder (checkpoint.resume is never), found a run in it; "
-                        "choose another `output`, remove the folder, or use --resume auto to go on");
-    }
-    return std::nullopt;
-  }
-  return checkpoint::find(folder.checkpoints, resume, [&bus](const std::string& text) {
-    bus.emit(events::Message{events::Message::Level::warning, text});
-  });
-}
-
-// What a resumed run finds in its folder must be its own past. Going on from an older checkpoint gives up
-// what came after it; a checkpoint from elsewhere belongs into a folder without a run.
-void rewind(const RunFolder& folder, const fs::path& from, int64_t step, events::EventBus& bus) {
-  if (!fs::equivalent(from.parent_path(), folder.checkpoints)) {
-    if (checkpoint::list(folder.checkpoints).empty()) return;
-    throw usage_error(folder.root.string() + ": expected a folder without a run to continue " +
-                      from.string() + " in, found checkpoints of a run; choose another `output`");
-  }
-  const auto discarded = checkpoint::discard_newer(folder.checkpoints, step);
-  if (discarded.empty()) return;
-  bus.emit(events::Message{events::Message::Level::warning,
-                           "going on from step " + std::to_string(step) + ": removed " +
-                               std::to_string(discarded.size()) + " later checkpoints, up to step " +
-                               std::to_string(discarded.back())});
-}
-
 config::RunPlan make_plan(const config::ExperimentConfig& config, const data::TrainEval& datasets,
-                          c10::Device device) {
+                          const dist::World& world) {
   std::optional<config::DatasetFacts> eval;
   if (datasets.eval) eval = datasets.eval->facts();
-  return config::resolve(config, datasets.train->facts(), eval, {1, device.is_cuda() ? "cuda" : "cpu"});
+  return config::resolve(config, datasets.train->facts(), eval,
+                         {world.size(), world.device().is_cuda() ? "cuda" : "cpu"});
 }
 
 events::RunStarted started_event(const config::RunPlan& plan, c10::Device device, const RunFolder& folder,
@@ -101,14 +59,15 @@ events::RunStarted started_event(const config::RunPlan& plan, c10::Device device
 }
 
 void report_end(events::EventBus& bus, events::RunEnded::Outcome outcome, const std::string& message,
-                const train::Trainer& trainer, c10::Device device, Clock::time_point start) {
+                const train::Trainer& trainer, const dist::World& world, Clock::time_point start) {
+  if (!world.is_main()) return;
   const train::Progress& progress = trainer.progress();
   events::RunEnded ended;
   ended.outcome = outcome;
   ended.step = progress.windows;
   ended.seconds = std::chrono::duration<double>(Clock::now() - start).count();
   ended.samples_per_sec = trainer.samples_per_sec();
-  ended.max_allocated_gib = train::memory_stats(device).max_allocated_gib;
+  ended.max_allocated_gib = train::memory_stats(world.device()).max_allocated_gib;
   ended.skipped_steps = progress.skipped_steps;
   if (progress.best) ended.best_top1 = progress.best->top1;
   ended.final_top1 = trainer.final_top1();
@@ -116,75 +75,161 @@ void report_end(events::EventBus& bus, events::RunEnded::Outcome outcome, const 
   bus.emit(ended);
 }
 
-int run(train::Trainer& trainer, const config::RunPlan& plan, events::EventBus& bus, c10::Device device,
+int run(train::Trainer& trainer, const config::RunPlan& plan, events::EventBus& bus, const dist::World& world,
         const StopSignals& signals) {
   using EndedOutcome = events::RunEnded::Outcome;
   const auto start = Clock::now();
   try {
     if (trainer.run() == train::Outcome::done) {
-      report_end(bus, EndedOutcome::done, "", trainer, device, start);
+      report_end(bus, EndedOutcome::done, "", trainer, world, start);
       return kExitDone;
     }
     report_end(bus, EndedOutcome::preempted,
-               std::string("received SIG") + sigabbrev_np(signals.signal_number()), trainer, device, start);
+               std::string("received SIG") + sigabbrev_np(signals.signal_number()), trainer, world, start);
     return kExitPreempted;
   } catch (const c10::OutOfMemoryError& error) {
-    const std::string text =
-        train::out_of_memory_advice(plan, train::memory_stats(device), error.what_without_backtrace());
-    report_end(bus, EndedOutcome::failed, text, trainer, device, start);
+    const std::string text = train::out_of_memory_advice(plan, train::memory_stats(world.device()),
+                                                         error.what_without_backtrace());
+    report_end(bus, EndedOutcome::failed, text, trainer, world, start);
     throw environment_error(text);
   } catch (const c10::Error& error) {
-    report_end(bus, EndedOutcome::failed, error.what_without_backtrace(), trainer, device, start);
+    report_end(bus, EndedOutcome::failed, error.what_without_backtrace(), trainer, world, start);
     throw;
   } catch (const std::exception& error) {
-    report_end(bus, EndedOutcome::failed, error.what(), trainer, device, start);
+    report_end(bus, EndedOutcome::failed, error.what(), trainer, world, start);
     throw;
   }
 }
 
+/// Everything that a rank does between joining and leaving the others.
+class Training {
+ public:
+  Training(const config::ExperimentConfig& config, StopSignals& signals, Ranks& ranks, bool restarted)
+      : config_(config),
+        folder_(run_folder(config)),
+        signals_(signals),
+        ranks_(ranks),
+        world_(ranks.world()),
+        device_(world_.device()),
+        resume_(restarted ? "auto" : config.checkpoint.resume) {
+    add_console(bus_, config.log, world_.is_main());
+  }
+
+  int run() {
+    ranks_.start_together([this] { prepare(); });
+    ranks_.require_same_plan(*plan_);
+    ranks_.start_together([this] { build(); });
+    if (world_.size() > 1) join_step();
+    ranks_.start_together([this] { find_past(); });
+    resumed_from_ = shared_past();
+    ranks_.start_together([this] { load(); });
+    return train();
+  }
+
+ private:
+  void prepare() {
+    if (world_.is_main()) {
+      make_folders(folder_.checkpoints);
+      lock_.emplace(folder_.root);
+    }
+    datasets_ = data::open_datasets(config_.data, config_.seed);
+    plan_ = make_plan(config_, datasets_, world_);
+  }
+
+  void build() {
+    set_up_device(*plan_, device_, bus_);
+    parts_ = build_training(*plan_, device_);
+    if (plan_->config.distributed.strategy == "data_parallel" && parts_.replicas == nullptr) {
+      bus_.emit(
+          events::Message{events::Message::Level::warning,
+                          "distributed.strategy is data_parallel, but this process sees one device only (" +
+                              device_name(device_) + "): it trains on that one alone"});
+    }
+    if (world_.rank() > 0) train::seed_rank(plan_->config.seed, world_.rank(), 0, device_);
+  }
+
+  void join_step() {
+    if (plan_->config.distributed.sync_batch_norm) {
+      nn::convert_sync_batch_norm(*parts_.model,
+                                  [this](at::Tensor& sums) { dist::all_reduce_sum_(world_, sums); });
+    }
+    dist::NamedTensors parameters;
+    for (const auto& item : parts_.model->named_parameters())
+      parameters.emplace_back(item.key(), item.value());
+    ddp_.emplace(world_, parameters, parts_.buffers->tensors(), ddp_options(plan_->config.distributed));
+    parts_.step->join(world_, *ddp_);
+  }
+
+  void find_past() {
+    if (world_.is_main()) resumed_from_ = checkpoint_to_resume(folder_, resume_, bus_);
+  }
+
+  // Every rank goes on from what rank 0 found, whatever a file system shows the others.
+  [[nodiscard]] std::optional<fs::path> shared_past() const {
+    if (world_.size() == 1) return resumed_from_;
+    const std::string found =
+        dist::gather_texts(world_, resumed_from_ ? resumed_from_->string() : "").front();
+    return found.empty() ? std::nullopt : std::optional<fs::path>(found);
+  }
+
+  [[nodiscard]] train::LiveState live() {
+    return {*parts_.model, *parts_.optimizer, *parts_.scaler, *parts_.step, device_};
+  }
+
+  void load() {
+    if (resumed_from_) progress_ = train::load_checkpoint(*resumed_from_, live(), *plan_, world_);
+    if (!world_.is_main()) return;
+    rewind(folder_, resumed_from_.value_or(""), resume_, progress_, bus_);
+    open_run_files(folder_, plan_->config, bus_);
+    bus_.emit(started_event(*plan_, device_, folder_, progress_, resumed_from_));
+  }
+
+  int train() {
+    // Alone a request to stop ends even a wait for data; with others all must agree first.
+    const std::atomic<bool>* stop = world_.size() == 1 ? &signals_.requested() : nullptr;
+    const auto train_loader = build_train_loader(*plan_, datasets_.train, world_, stop);
+    std::unique_ptr<data::Loader> eval_loader;
+    if (datasets_.eval) eval_loader = build_eval_loader(*plan_, datasets_.eval, world_, stop);
+    train::Trainer trainer({*plan_, live(), *parts_.recorder, step_options(*plan_), *train_loader,
+                            eval_loader.get(), parts_.parameter_names, datasets_.train->class_names(),
+                            folder_.checkpoints, bus_, signals_.requested(), world_, ranks_.monitor()},
+                           progress_);
+    signals_.started();
+    return worker::run(trainer, *plan_, bus_, world_, signals_);
+  }
+
+  const config::ExperimentConfig& config_;
+  RunFolder folder_;
+  StopSignals& signals_;
+  Ranks& ranks_;
+  const dist::World& world_;
+  c10::Device device_;
+  std::string resume_;
+  events::EventBus bus_;
+  std::optional<FolderLock> lock_;
+  data::TrainEval datasets_;
+  std::optional<config::RunPlan> plan_;
+  TrainComponents parts_;
+  std::optional<dist::DistributedDataParallel> ddp_;
+  std::optional<fs::path> resumed_from_;
+  train::Progress progress_;
+};
+
 }  // namespace
 
 int train_command(const config::ExperimentConfig& config, StopSignals& signals) {
-  const RunFolder folder{config.output, fs::path(config.output) / "checkpoints"};
-  make_folders(folder.checkpoints);
-  const FolderLock lock(folder.root);
-
-  events::EventBus bus;
-  add_console(bus, config.log);
+  const launch::WorkerPlace place = launch::worker_place(launch::process_variables());
   prepare_environment(config);
-  const c10::Device device = choose_device(config.device);
-  const data::TrainEval datasets = data::open_datasets(config.data, config.seed);
-  const config::RunPlan plan = make_plan(config, datasets, device);
-  const auto resumed_from = checkpoint_to_resume(folder, config.checkpoint.resume, bus);
-  set_up_device(plan, device, bus);
-
-  TrainComponents parts = build_training(plan, device);
-  const train::LiveState live{*parts.model, *parts.optimizer, *parts.scaler, *parts.step, device};
-  train::Progress progress;
-  if (resumed_from) {
-    progress = train::load_checkpoint(*resumed_from, live, plan);
-    // `auto` and `latest` pass over damaged checkpoints only; those stay until the run saves their step
-    // again.
-    const std::string& resume = config.checkpoint.resume;
-    if (resume != "auto" && resume != "latest") rewind(folder, *resumed_from, progress.windows, bus);
+  Ranks ranks(place, config.distributed, choose_device(config.device, place));
+  try {
+    const int code = Training(config, signals, ranks, place.restart_count > 0).run();
+    ranks.leave();
+    return code;
+  } catch (const std::exception& error) {
+    // Alone, main says what happened and everything is destroyed in order.
+    if (ranks.world().size() == 1) throw;
+    ranks.end(describe(error));
   }
-
-  for (const char* name : {kMetricsFile, kSummaryFile})
-    events::truncate_after(folder.root / name, progress.windows, progress.last_evaluated == progress.windows);
-  write_text_file(folder.root / kConfigFile, config::to_yaml(plan.config));
-  add_files(bus, folder, config.log);
-  bus.emit(started_event(plan, device, folder, progress, resumed_from));
-
-  const auto& stop = signals.requested();
-  const auto train_loader = build_train_loader(plan, datasets.train, device, stop);
-  std::unique_ptr<data::Loader> eval_loader;
-  if (datasets.eval) eval_loader = build_eval_loader(plan, datasets.eval, device, stop);
-  train::Trainer trainer(
-      {plan, live, *parts.recorder, step_options(plan), *train_loader, eval_loader.get(),
-       parts.parameter_names, datasets.train->class_names(), folder.checkpoints, bus, stop},
-      progress);
-  signals.started();
-  return run(trainer, plan, bus, device, signals);
 }
 
 }  // namespace ampctl::worker

@@ -78,9 +78,23 @@ void describe(Visitor& f, EvalConfig& c) {
 
 void describe(Visitor& f, DistributedConfig& c) {
   f("world_size", c.world_size, at_least(1).at_most(1e5).unit("processes").absent("auto").absent_word("auto"),
-    "Processes; auto is what the launcher says, else 1. More than 1 is refused in this version.");
+    "Processes, one a GPU; auto is what the launcher says, else one for each GPU of this host.");
+  f("strategy", c.strategy, one_of({"ddp", "data_parallel"}),
+    "ddp is one process a GPU; data_parallel is one process for all GPUs of this host, which is slower.");
   f("backend", c.backend, one_of({"auto", "nccl", "gloo"}), "auto is nccl on GPUs and gloo on CPUs.");
+  f("timeout", c.timeout, above(0).at_most(86400).unit("seconds"),
+    "A run in which no step ends for so long is given up, with the ranks named that are behind.");
   f("bucket_cap_mb", c.bucket_cap_mb, above(0).unit("MiB"), "Gradients are reduced in buckets of this size.");
+  f("gradient_compression", c.gradient_compression, one_of({"none", "float16", "bfloat16"}),
+    "The precision in which gradients travel between processes; none is float32.");
+  f("gradient_as_bucket_view", c.gradient_as_bucket_view, any(),
+    "Gradients live in the buckets that are reduced: less memory.");
+  f("broadcast_buffers", c.broadcast_buffers, any(),
+    "Every step begins with the buffers of rank 0 (batch norm's running statistics).");
+  f("find_unused_parameters", c.find_unused_parameters, any(),
+    "For models of which parts stay unused in a step; costs time.");
+  f("sync_batch_norm", c.sync_batch_norm, any(),
+    "Batch norm takes its statistics over the batches of all processes.");
 }
 
 void describe(Visitor& f, CheckpointConfig& c) {

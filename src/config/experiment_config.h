@@ -50,8 +50,15 @@ struct EvalConfig {
 
 struct DistributedConfig {
   std::optional<int64_t> world_size;  // null or "auto"
+  std::string strategy = "ddp";       // ddp | data_parallel
   std::string backend = "auto";       // auto | nccl | gloo
+  double timeout = 600.0;             // seconds
   double bucket_cap_mb = 25.0;
+  std::string gradient_compression = "none";  // none | float16 | bfloat16
+  bool gradient_as_bucket_view = false;
+  bool broadcast_buffers = true;
+  bool find_unused_parameters = false;
+  bool sync_batch_norm = false;
 
   bool operator==(const DistributedConfig&) const = default;
 };

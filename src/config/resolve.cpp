@@ -51,15 +51,12 @@ class Resolver {
   void resolve_world() {
     const auto& asked = plan_.config.distributed.world_size;
     plan_.world_size = world_.hypothetical ? world_.world_size : asked.value_or(world_.world_size);
-    if (!world_.hypothetical && (plan_.world_size > 1 || world_.world_size > 1)) {
-      const bool launched = world_.world_size > 1;
-      refuse(
-          "distributed.world_size: expected 1, since this version trains in one process on one device; "
-          "found " +
-          std::to_string(launched ? world_.world_size : plan_.world_size) +
-          (launched ? " from the launcher's variables; start one process" : "; write 1 or auto") +
-          " (train.gradient_accumulation_steps gives a larger global batch)");
+    const bool contradicts = asked.has_value() && *asked != world_.world_size;
+    if (!world_.hypothetical && contradicts) {
+      refuse("distributed.world_size: expected " + std::to_string(world_.world_size) +
+             ", as many processes as were started, or auto; found " + std::to_string(*asked));
     }
+    resolve_strategy();
     plan_.device = world_.device;
     const std::string& device = plan_.config.device;
     if (device != "auto" && device != world_.device) {
@@ -68,6 +65,19 @@ class Resolver {
     }
     if (plan_.device == "cpu" && plan_.config.distributed.backend == "nccl") {
       refuse("distributed.backend: expected gloo or auto on CPUs, found nccl");
+    }
+  }
+
+  void resolve_strategy() {
+    const DistributedConfig& distributed = plan_.config.distributed;
+    if (distributed.strategy != "data_parallel") return;
+    if (plan_.world_size > 1) {
+      refuse("distributed.strategy: expected ddp with " + std::to_string(plan_.world_size) +
+             " processes, found data_parallel, which is one process for all GPUs of a host; write " +
+             "distributed.world_size: 1, or strategy: ddp");
+    }
+    if (distributed.sync_batch_norm) {
+      refuse("distributed.sync_batch_norm: expected false with strategy data_parallel, found true; use ddp");
     }
   }
 

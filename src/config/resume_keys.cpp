@@ -8,7 +8,7 @@ namespace ampctl::config {
 
 bool may_change_on_resume(const std::string& key) {
   // Micro-batch, accumulation and processes may change where the global batch, compared as well, stays.
-  constexpr std::array<std::string_view, 13> kFree{
+  constexpr std::array<std::string_view, 20> kFree{
       "train.epochs",
       "train.steps",
       "train.num_threads",
@@ -18,7 +18,14 @@ bool may_change_on_resume(const std::string& key) {
       "data.prefetch_factor",
       "data.pin_memory",
       "eval",
-      "distributed",
+      "distributed.world_size",
+      "distributed.strategy",
+      "distributed.backend",
+      "distributed.timeout",
+      "distributed.bucket_cap_mb",
+      "distributed.gradient_as_bucket_view",
+      "distributed.broadcast_buffers",
+      "distributed.find_unused_parameters",
       "checkpoint",
       "log",
       "output",

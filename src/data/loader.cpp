@@ -49,10 +49,10 @@ class CorruptLog {
 
 using Order = std::shared_ptr<const std::vector<int64_t>>;
 
-/// The batch to ask for next.
-struct Cursor {
+/// The batches to ask for next.
+struct Requests {
   int64_t epoch = 0;
-  int64_t start = 0;
+  ShardCursor cursor;
   Order order;
 };
 
@@ -67,6 +67,10 @@ struct Ahead {
 DecodeOptions decode_options(const LoaderOptions& options, bool repeats) {
   return {repeats ? 0 : std::max<int64_t>(options.num_workers, 1), options.seed,
           options.pin_memory && !options.device.is_cpu(), options.skip_corrupt};
+}
+
+int64_t window_of(const LoaderOptions& options) {
+  return options.shard.window > 0 ? options.shard.window : options.batch_size * options.shard.world_size;
 }
 
 void check(const DatasetPtr& dataset, const LoaderOptions& options) {
@@ -92,36 +96,33 @@ struct Loader::Impl {
                 !transforms.changes_images()),
         pool(dataset, std::move(transforms), decode_options(given, repeats)),
         corrupt(given.max_corrupt),
-        limit(dataset->size() - (given.drop_last ? dataset->size() % given.batch_size : 0)),
-        position(limit) {}
+        limit(dataset->size() - (given.drop_last ? dataset->size() % window_of(given) : 0)),
+        cursor(given.shard, given.batch_size, limit),
+        requests{0, cursor, nullptr} {}
 
   bool should_stop() {
     if (stop != nullptr && stop->load()) is_stopped = true;
     return is_stopped;
   }
 
-  /// Length of the batch at `start`: up to the next multiple of batch_size.
-  [[nodiscard]] int64_t length_at(int64_t start) const {
-    return std::min(options.batch_size - start % options.batch_size, limit - start);
-  }
-
-  void set_cursor(int64_t to_epoch, int64_t start) {
-    cursor = {to_epoch, start,
-              std::make_shared<const std::vector<int64_t>>(
-                  epoch_order(dataset->size(), options.seed, to_epoch, options.shuffle))};
+  void request_from(int64_t to_epoch, int64_t start) {
+    requests.epoch = to_epoch;
+    requests.cursor.seek(start);
+    requests.order = std::make_shared<const std::vector<int64_t>>(
+        epoch_order(dataset->size(), options.seed, to_epoch, options.shuffle));
   }
 
   /// Keeps the threads busy, in training also with the next epoch, so that it need not begin cold.
   void request_ahead() {
     const int64_t depth = std::max<int64_t>(options.num_workers * options.prefetch_factor, 1);
     while (pool.pending() < depth) {
-      if (cursor.start >= limit) {
-        if (!options.shuffle || options.num_workers == 0 || limit == 0) return;
-        set_cursor(cursor.epoch + 1, 0);
+      if (requests.cursor.at_end()) {
+        if (!options.shuffle || options.num_workers == 0) return;
+        request_from(requests.epoch + 1, 0);
+        if (requests.cursor.at_end()) return;
       }
-      const int64_t count = length_at(cursor.start);
-      pool.request(cursor.epoch, cursor.order, cursor.start, count);
-      cursor.start += count;
+      const Span batch = requests.cursor.next();
+      pool.request(requests.epoch, requests.order, batch.start, batch.count);
     }
   }
 
@@ -148,7 +149,7 @@ struct Loader::Impl {
     if (ahead.empty()) return std::nullopt;
     Ahead entry = std::move(ahead.front());
     ahead.pop_front();
-    position += entry.consumed;
+    cursor.next();
     if (entry.error != nullptr) std::rethrow_exception(entry.error);
     corrupt.add(entry.skipped);
     Batch batch = stage.release(std::move(entry.staged));
@@ -160,21 +161,20 @@ struct Loader::Impl {
 
   Batch next_resident() {
     if (!resident) resident.emplace(*dataset, options.batch_size, stage);
-    Batch batch = resident->at(epoch, position, length_at(position));
-    position += batch.consumed;
-    return batch;
+    const Span batch = cursor.next();
+    return resident->at(epoch, batch.start, batch.count);
   }
 
   void begin_epoch(int64_t next_epoch, int64_t start) {
     // At the end of an epoch what is queued, if anything, is the next one from its beginning.
-    const bool goes_on = cursor.order != nullptr && options.shuffle && options.num_workers > 0 &&
-                         position == limit && start == 0 && next_epoch == epoch + 1;
+    const bool goes_on = requests.order != nullptr && options.shuffle && options.num_workers > 0 &&
+                         cursor.at_end() && start == 0 && next_epoch == epoch + 1;
     epoch = next_epoch;
-    position = start;
+    cursor.seek(start);
     if (repeats || goes_on) return;
     pool.clear();
     ahead.clear();
-    set_cursor(epoch, start);
+    request_from(epoch, start);
     if (options.num_workers > 0) request_ahead();
   }
 
@@ -187,9 +187,9 @@ struct Loader::Impl {
   CorruptLog corrupt;
   int64_t limit = 0;
   int64_t epoch = 0;
-  int64_t position = 0;  // of the next batch to hand out; the epoch's end before the first begin_epoch()
-  Cursor cursor;
-  std::deque<Ahead> ahead;  // from `position` on, then the next epoch's
+  ShardCursor cursor;  // at the next batch to hand out; at the epoch's end before the first begin_epoch()
+  Requests requests;
+  std::deque<Ahead> ahead;  // from `cursor` on, then the next epoch's
   std::optional<ResidentBatches> resident;
   bool is_stopped = false;
 };
@@ -211,7 +211,7 @@ void Loader::begin_epoch(int64_t epoch, int64_t start) {
 }
 
 std::optional<Batch> Loader::next() {
-  if (impl_->should_stop() || impl_->position >= impl_->limit) return std::nullopt;
+  if (impl_->should_stop() || impl_->cursor.at_end()) return std::nullopt;
   std::optional<Batch> batch = impl_->repeats ? impl_->next_resident() : impl_->next_decoded();
   if (!batch) impl_->should_stop();
   return batch;

@@ -14,15 +14,17 @@
 #include "data/batch.h"
 #include "data/dataset.h"
 #include "data/sampler.h"
+#include "data/shard.h"
 
 namespace ampctl::data {
 
 struct LoaderOptions {
-  int64_t batch_size = 1;
+  int64_t batch_size = 1;       ///< of one rank
+  Shard shard;                  ///< this rank's part of every window
   int64_t num_workers = 4;      ///< decoding threads; 0: one, which does nothing ahead of next()
   int64_t prefetch_factor = 2;  ///< decoded batches waiting at most, a worker
   bool pin_memory = true;
-  bool drop_last = false;
+  bool drop_last = false;  ///< leaves out the last, shorter window
   bool shuffle = true;
   int64_t seed = 0;
   c10::Device device = c10::kCPU;
@@ -46,12 +48,12 @@ class Loader {
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  /// Begins epoch `epoch` at position `start` of its order. What was prefetched is dropped, unless it is just
-  /// this: while a shuffled epoch ends, the beginning of the next one is decoded already.
+  /// Begins epoch `epoch` at position `start` of its order, with several ranks a window's beginning. What was
+  /// prefetched is dropped, unless it is just this: while a shuffled epoch ends, the beginning of the next
+  /// one is decoded already.
   void begin_epoch(int64_t epoch, int64_t start);
-  /// The next micro-batch, or nullopt at the epoch's end (or when stopped). Batches never cross the
-  /// boundaries of windows: positions are cut at multiples of batch_size from 0. Throws what a decoding
-  /// thread threw.
+  /// This rank's next micro-batch, or nullopt at the epoch's end (or when stopped), as ShardCursor cuts them.
+  /// Throws what a decoding thread threw.
   std::optional<Batch> next();
   [[nodiscard]] bool stopped() const;
   /// Different files found damaged so far (on_corrupt: skip); the first few are named in warnings().

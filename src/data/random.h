@@ -8,7 +8,7 @@
 namespace ampctl::data {
 
 /// Uses that never share numbers.
-enum class Stream : int64_t { order = 1, split, targets, pixels, augmentation };
+enum class Stream : int64_t { order = 1, split, targets, pixels, augmentation, step };
 
 /// SplitMix64: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
 class Random {

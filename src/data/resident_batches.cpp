@@ -40,9 +40,10 @@ ResidentBatches::ResidentBatches(const Dataset& dataset, int64_t batch_size, con
 Batch ResidentBatches::at(int64_t epoch, int64_t start, int64_t count) const {
   const auto number = static_cast<size_t>(start / batch_size_ + epoch) % batches_.size();
   const Batch& whole = batches_[number];
+  const int64_t first = std::min(start % batch_size_, batch_size_ - count);
   Batch batch;
-  batch.images = whole.images.narrow(0, start % batch_size_, count);
-  batch.targets = whole.targets.narrow(0, start % batch_size_, count);
+  batch.images = whole.images.narrow(0, first, count);
+  batch.targets = whole.targets.narrow(0, first, count);
   batch.size = count;
   batch.consumed = count;
   return batch;

@@ -18,8 +18,9 @@ class ResidentBatches {
  public:
   ResidentBatches(const Dataset& dataset, int64_t batch_size, const DeviceStage& stage);
 
-  /// Positions [start, start + count) of an epoch, within one batch. The tensors are shared with earlier and
-  /// later batches: they must not be changed in place.
+  /// `count` samples, at most a batch, for the positions from `start` of an epoch on. Positions that reach
+  /// into the next batch (unequal shares at an epoch's end) take the end of their own instead: all of it is
+  /// made up. The tensors are shared with earlier and later batches: they must not be changed in place.
   [[nodiscard]] Batch at(int64_t epoch, int64_t start, int64_t count) const;
 
  private:

@@ -30,6 +30,13 @@ BufferArena::BufferArena(nn::Layer& model) {
   }
 }
 
+std::vector<at::Tensor> BufferArena::tensors() const {
+  std::vector<at::Tensor> all;
+  all.reserve(flats_.size());
+  for (const auto& flat : flats_) all.push_back(flat.values);
+  return all;
+}
+
 void BufferArena::snapshot() {
   for (auto& flat : flats_) flat.saved.copy_(flat.values);
 }

@@ -17,6 +17,9 @@ class BufferArena {
   /// model must be on its final device already.
   explicit BufferArena(nn::Layer& model);
 
+  /// The flat tensors that hold all buffers, one a dtype; always the same ones.
+  [[nodiscard]] std::vector<at::Tensor> tensors() const;
+
   /// Remembers the buffers as they are now.
   void snapshot();
   /// Where `found_inf` (0-dim float32, same device) is 1, puts the remembered values back. Reads nothing on

@@ -1,18 +1,18 @@
 #include "train/checkpoint_io.h"
 
+#include <exception>
 #include <map>
-#include <mutex>
 
 #include <nlohmann/json.hpp>
 
-#include <ATen/Context.h>
-#include <ATen/core/Generator.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 
 #include "base/error.h"
 #include "checkpoint/checkpoint.h"
 #include "config/load.h"
+#include "dist/collectives.h"
+#include "train/generators.h"
 #include "train/state_json.h"
 
 namespace ampctl::train {
@@ -53,13 +53,6 @@ HostTensors to_host(const NamedTensors& tensors) {
   return host;
 }
 
-std::vector<std::pair<std::string, at::Generator>> generators(c10::Device device) {
-  std::vector<std::pair<std::string, at::Generator>> all{
-      {"generator.cpu", at::globalContext().defaultGenerator(at::kCPU)}};
-  if (!device.is_cpu()) all.emplace_back("generator.cuda", at::globalContext().defaultGenerator(device));
-  return all;
-}
-
 at::Tensor read_tensor(const checkpoint::SafetensorsFile& file, const checkpoint::TensorInfo& info,
                        c10::ScalarType dtype) {
   at::Tensor tensor = at::empty(info.shape, at::TensorOptions().dtype(dtype));
@@ -73,27 +66,26 @@ std::string shape_text(const std::vector<int64_t>& shape) {
   return text + "]";
 }
 
-void restore_generators(const std::filesystem::path& file, c10::Device device) {
-  const checkpoint::SafetensorsFile states(file);
-  for (auto& [name, generator] : generators(device)) {
-    const auto found = states.tensors().find(name);
-    if (found == states.tensors().end()) {
-      throw environment_error(
-          file.string() + ": expected the state of " + name +
-          ", which is missing: this checkpoint was written on another kind of device; resume "
-          "it there, or start a new run from its weights (model.weights)");
-    }
-    const std::scoped_lock lock(generator.mutex());
-    generator.set_state(read_tensor(states, found->second, at::kByte));
-  }
+// How the global batch came about, where that is what differs.
+std::string batch_arithmetic(const config::ExperimentConfig& config) {
+  return std::to_string(config.data.batch_size.value_or(0)) + " x accumulation " +
+         std::to_string(config.train.gradient_accumulation_steps.value_or(1)) + " x processes " +
+         std::to_string(config.distributed.world_size.value_or(1)) + " = " +
+         std::to_string(config.data.global_batch_size.value_or(0));
 }
 
 void refuse_other_plan(const std::filesystem::path& folder, const config::RunPlan& plan) {
+  const config::ExperimentConfig saved = checkpoint_config(folder);
   std::string differences;
-  for (const auto& difference : config::diff(checkpoint_config(folder), plan.config)) {
+  for (const auto& difference : config::diff(saved, plan.config)) {
     if (config::may_change_on_resume(difference.key)) continue;
     differences +=
         "\n  " + difference.key + ": " + difference.left + " in the checkpoint, " + difference.right + " now";
+    if (difference.key == "data.global_batch_size") {
+      differences += " (batch size " + batch_arithmetic(saved) + " then, " + batch_arithmetic(plan.config) +
+                     " now; set data.global_batch_size=" + difference.left +
+                     " and leave train.gradient_accumulation_steps out)";
+    }
   }
   if (differences.empty()) return;
   throw usage_error(
@@ -140,39 +132,72 @@ void load_tensors(const std::filesystem::path& path, const NamedTensors& targets
   for (auto& [target, value] : copies) target.copy_(value);
 }
 
-std::filesystem::path save_checkpoint(const std::filesystem::path& checkpoints, const LiveState& live,
-                                      const Progress& progress, const config::RunPlan& plan,
-                                      const std::vector<std::string>& class_names) {
+namespace {
+
+std::filesystem::path write_checkpoint(const std::filesystem::path& checkpoints, const LiveState& live,
+                                       const SavedState& saved, const std::vector<NamedTensors>& generators) {
   const HostTensors model = to_host(named_weights(live.model));
   const HostTensors optimizer = to_host(live.optimizer.named_state());
-  HostTensors rank;
-  for (auto& [name, generator] : generators(live.device)) {
-    const std::scoped_lock lock(generator.mutex());
-    rank.add(name, generator.get_state());
-  }
-  SavedState saved;
-  saved.progress = progress;
-  saved.progress.steps_done = live.step.counters().steps_done.item<int64_t>();
-  saved.scaler = live.scaler.state_dict();
-  saved.class_names = class_names;
-  saved.config = config::to_yaml(plan.config);
-
   const checkpoint::Metadata metadata{{"format", "pt"}};
-  return checkpoint::save(checkpoints, progress.windows,
-                          {{checkpoint::kModelFile, model.refs, metadata, {}},
-                           {checkpoint::kOptimizerFile, optimizer.refs, metadata, {}},
-                           {checkpoint::rank_file(0), rank.refs, {}, {}},
-                           {checkpoint::kStateFile, {}, {}, to_json(saved)}});
+  std::vector<checkpoint::FilePart> parts{{checkpoint::kModelFile, model.refs, metadata, {}},
+                                          {checkpoint::kOptimizerFile, optimizer.refs, metadata, {}}};
+  std::vector<HostTensors> ranks;
+  ranks.reserve(generators.size());
+  for (size_t rank = 0; rank < generators.size(); ++rank) {
+    ranks.push_back(to_host(generators[rank]));
+    parts.push_back({checkpoint::rank_file(static_cast<int64_t>(rank)), ranks.back().refs, {}, {}});
+  }
+  parts.push_back({checkpoint::kStateFile, {}, {}, to_json(saved)});
+  return checkpoint::save(checkpoints, saved.progress.windows, parts);
+}
+
+}  // namespace
+
+std::filesystem::path save_checkpoint(const std::filesystem::path& checkpoints, const LiveState& live,
+                                      const Progress& progress, const config::RunPlan& plan,
+                                      const std::vector<std::string>& class_names, const dist::World& world,
+                                      const std::function<void(const std::filesystem::path&)>& written) {
+  const std::vector<NamedTensors> generators = gather_generators(live.device, world);
+  std::filesystem::path folder = checkpoints / checkpoint::folder_name(progress.windows);
+  std::exception_ptr failure;
+  std::string reason;
+  if (world.is_main()) {
+    try {
+      SavedState saved;
+      saved.progress = progress;
+      saved.progress.steps_done = live.step.counters().steps_done.item<int64_t>();
+      saved.scaler = live.scaler.state_dict();
+      saved.class_names = class_names;
+      saved.config = config::to_yaml(plan.config);
+      folder = write_checkpoint(checkpoints, live, saved, generators);
+      written(folder);
+    } catch (const std::exception& error) {
+      failure = std::current_exception();
+      reason = error.what();
+    }
+  }
+  const auto reasons = dist::gather_texts(world, reason);
+  if (failure) std::rethrow_exception(failure);
+  if (!reasons.empty() && !reasons.front().empty()) {
+    throw Error(ErrorKind::peer, "rank 0 could not save the checkpoint of step " +
+                                     std::to_string(progress.windows) + ": " + reasons.front());
+  }
+  return folder;
 }
 
 Progress load_checkpoint(const std::filesystem::path& folder, const LiveState& live,
-                         const config::RunPlan& plan) {
+                         const config::RunPlan& plan, const dist::World& world) {
   refuse_other_plan(folder, plan);
   const SavedState saved = read_state(folder);
   load_tensors(folder / checkpoint::kModelFile, named_weights(live.model));
   load_tensors(folder / checkpoint::kOptimizerFile, live.optimizer.named_state());
   live.scaler.load_state_dict(saved.scaler);
-  restore_generators(folder / checkpoint::rank_file(0), live.device);
+  const int64_t ranks_then = checkpoint_config(folder).distributed.world_size.value_or(1);
+  if (ranks_then == world.size()) {
+    restore_generators(folder / checkpoint::rank_file(world.rank()), live.device);
+  } else {
+    seed_rank(plan.config.seed, world.rank(), saved.progress.windows, live.device);
+  }
   live.step.set_counters(saved.progress.steps_done, saved.progress.windows);
   return saved.progress;
 }

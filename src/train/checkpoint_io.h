@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 
 #include "amp/grad_scaler.h"
 #include "config/run_plan.h"
+#include "dist/world.h"
 #include "nn/layer.h"
 #include "optim/optimizer.h"
 #include "train/progress.h"
@@ -38,15 +40,19 @@ struct LiveState {
   c10::Device device;
 };
 
-/// Writes `<checkpoints>/step-<windows>` and returns its path. Reads the device.
+/// Writes `<checkpoints>/step-<windows>`, lets `written` act on it (links, retention) and returns its path.
+/// Reads the device. Collective: rank 0 writes, with every rank's generators; when it fails it throws what
+/// went wrong and the others a peer error that repeats it.
 std::filesystem::path save_checkpoint(const std::filesystem::path& checkpoints, const LiveState& live,
                                       const Progress& progress, const config::RunPlan& plan,
-                                      const std::vector<std::string>& class_names);
+                                      const std::vector<std::string>& class_names, const dist::World& world,
+                                      const std::function<void(const std::filesystem::path&)>& written);
 
-/// Restores everything from a verified folder. Throws a usage error that lists each key of the plan that
-/// differs and may not (config::may_change_on_resume).
+/// Restores everything from a verified folder; every rank reads it. Throws a usage error that lists each key
+/// of the plan that differs and may not (config::may_change_on_resume). Written by another number of ranks,
+/// its generators fit none of the present ones, which are then seeded anew (seed_rank).
 Progress load_checkpoint(const std::filesystem::path& folder, const LiveState& live,
-                         const config::RunPlan& plan);
+                         const config::RunPlan& plan, const dist::World& world);
 
 /// The resolved configuration a checkpoint was made with.
 config::ExperimentConfig checkpoint_config(const std::filesystem::path& folder);

@@ -7,6 +7,7 @@
 
 #include "config/run_plan.h"
 #include "data/loader.h"
+#include "dist/world.h"
 #include "nn/layer.h"
 #include "train/train_step.h"
 
@@ -21,10 +22,21 @@ struct EvalResult {
   double seconds = 0.0;
 };
 
-/// Runs the model over the loader's dataset in evaluation mode, under the training's autocast, and puts it
-/// back into the mode it was in. nullopt when stopped. `progress(done, total)` is called now and then.
-std::optional<EvalResult> evaluate(nn::Layer& model, data::Loader& loader, int64_t total_samples,
-                                   const StepOptions& precision,
-                                   const std::function<void(int64_t, int64_t)>& progress);
+/// One evaluation.
+struct EvalRun {
+  int64_t total_samples = 0;  ///< of all ranks
+  int64_t batch_size = 1;     ///< of a rank
+  StepOptions precision;      ///< autocast as in training
+  std::function<void(int64_t done, int64_t total)> progress = [](int64_t, int64_t) {};
+  /// Asked before each round of batches, as often on every rank, and answered alike; false ends the
+  /// evaluation.
+  std::function<bool()> go_on = [] { return true; };
+};
+
+/// Runs the model over the loader's part of the dataset in evaluation mode and puts it back into the mode it
+/// was in; sums over all ranks, so that every rank returns the same figures. nullopt when stopped.
+/// Collective.
+std::optional<EvalResult> evaluate(nn::Layer& model, data::Loader& loader, const EvalRun& run,
+                                   const dist::World& world);
 
 }  // namespace ampctl::train

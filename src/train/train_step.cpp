@@ -1,14 +1,19 @@
 #include "train/train_step.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 
 #include "amp/autocast.h"
+#include "dist/collectives.h"
 #include "kernels/grad_stats.h"
 #include "optim/clip.h"
+#include "train/data_parallel.h"
 
 namespace ampctl::train {
 
@@ -33,44 +38,128 @@ void TrainStep::set_counters(int64_t steps_done, int64_t windows) {
   counters_.windows.fill_(windows);
 }
 
-void TrainStep::run(const std::vector<data::Batch>& window) {
-  int64_t samples = 0;
-  for (const auto& batch : window) samples += batch.size;
-  buffers_.snapshot();
-  optimizer_.zero_grad();
-  const at::Tensor loss_sum = accumulate_gradients(window, samples);
-  update(loss_sum, samples);
+void TrainStep::join(const dist::World& world, dist::DistributedDataParallel& ddp) {
+  world_ = &world;
+  ddp_ = &ddp;
 }
 
-at::Tensor TrainStep::accumulate_gradients(const std::vector<data::Batch>& window, int64_t samples) {
-  const double weight = 1.0 / static_cast<double>(samples);
-  at::Tensor total;
+void TrainStep::spread(DataParallel& replicas) { replicas_ = &replicas; }
+
+void TrainStep::run(const std::vector<data::Batch>& window, int64_t window_samples) {
+  std::vector<data::Batch> batches;
+  Window facts;
   for (const auto& batch : window) {
-    at::Tensor loss;
-    {
-      const amp::Autocast autocast(batch.images.device().type(), options_.autocast_dtype, options_.autocast,
-                                   options_.autocast_cache);
-      loss = task::loss_sum(model_(batch.images), batch.targets, options_.task);
-    }
-    scaler_.scale(loss * weight).backward();
-    total = total.defined() ? total + loss.detach() : loss.detach();
+    facts.valid += batch.size;
+    if (batch.size > 0) batches.push_back(batch);
+  }
+  facts.planned = has_ranks() ? window_samples : std::max<int64_t>(facts.valid, 1);
+  // The Reducer divides by the number of ranks.
+  double weight =
+      (has_ranks() ? static_cast<double>(world_->size()) : 1.0) / static_cast<double>(facts.planned);
+  even_out(batches, window_samples);
+  if (batches.empty()) {
+    batches.push_back(idle_batch(1));
+    weight = 0.0;
+  }
+  buffers_.snapshot();
+  optimizer_.zero_grad();
+  facts.loss_sum = accumulate_gradients(batches, weight);
+  if (facts.valid == 0) facts.loss_sum = at::zeros_like(facts.loss_sum);
+  update(facts);
+}
+
+at::Tensor TrainStep::accumulate_gradients(const std::vector<data::Batch>& window, double weight) {
+  at::Tensor total;
+  for (size_t i = 0; i < window.size(); ++i) {
+    const at::Tensor loss = backward(window[i], weight, i + 1 == window.size());
+    total = total.defined() ? total + loss : loss;
   }
   return total;
 }
 
-void TrainStep::update(const at::Tensor& loss_sum, int64_t samples) {
-  const at::NoGradGuard no_grad;
-  at::Tensor grad_scale = scaler_.is_enabled() ? scaler_.scale_tensor() : at::Tensor();
-  const kernels::GradStats stats = kernels::grad_stats(
-      optimizer_.gradients_or_undefined(), grad_scale.defined() ? grad_scale.reciprocal() : at::Tensor());
-  const at::Tensor found_inf = stats.nonfinite.any().to(at::kFloat);
-  const at::Tensor norm = stats.sum_squares.sum().sqrt();
+at::Tensor TrainStep::backward(const data::Batch& batch, double weight, bool last) {
+  // Gradients travel once a window, behind its last backward pass (PyTorch's no_sync before that).
+  if (replicas_ != nullptr) {
+    const auto body = [&](nn::Layer& replica, const data::Batch& part, const at::Tensor& scale) {
+      const at::Tensor loss = forward(replica, part);
+      (scale.defined() ? loss * weight * scale : loss * weight).backward();
+      return loss.detach();
+    };
+    return replicas_->run(batch, scaler_.scale_tensor(), body);
+  }
+  const bool reduces = has_ranks() && last;
+  if (reduces) ddp_->prepare_forward();
+  const at::Tensor loss = forward(model_, batch);
+  if (reduces) ddp_->prepare_backward({loss});
+  scaler_.scale(loss * weight).backward();
+  return loss.detach();
+}
 
+at::Tensor TrainStep::forward(nn::Layer& model, const data::Batch& batch) const {
+  const amp::Autocast autocast(batch.images.device().type(), options_.autocast_dtype, options_.autocast,
+                               options_.autocast_cache);
+  return task::loss_sum(model(batch.images), batch.targets, options_.task);
+}
+
+// Synchronised batch norms meet in every forward pass; a rank that has run out of samples brings none.
+void TrainStep::even_out(std::vector<data::Batch>& batches, int64_t window_samples) const {
+  if (!has_ranks() || options_.synced_micro_batch == 0) return;
+  const int64_t largest_share = (window_samples + world_->size() - 1) / world_->size();
+  const int64_t count = (largest_share + options_.synced_micro_batch - 1) / options_.synced_micro_batch;
+  while (static_cast<int64_t>(batches.size()) < count) batches.push_back(idle_batch(0));
+}
+
+// Zeros are finite in every layer: their gradients, times 0, add nothing to the other ranks'.
+data::Batch TrainStep::idle_batch(int64_t size) const {
+  const auto device = lr_table_.device();
+  std::vector<int64_t> shape{size};
+  shape.insert(shape.end(), options_.image_shape.begin(), options_.image_shape.end());
+  data::Batch batch;
+  batch.images = at::zeros(shape, at::TensorOptions().device(device).dtype(options_.image_dtype));
+  batch.targets = at::zeros({size}, at::TensorOptions().device(device).dtype(at::kLong));
+  batch.size = size;
+  return batch;
+}
+
+TrainStep::Outcome TrainStep::examine_gradients(const Window& window) const {
+  Outcome outcome;
+  if (scaler_.is_enabled()) outcome.grad_scale = scaler_.scale_tensor();
+  const kernels::GradStats stats =
+      kernels::grad_stats(optimizer_.gradients_or_undefined(),
+                          outcome.grad_scale.defined() ? outcome.grad_scale.reciprocal() : at::Tensor());
+  outcome.nonfinite = stats.nonfinite;
+  outcome.found_inf = stats.nonfinite.any().to(at::kFloat);
+  outcome.norm = stats.sum_squares.sum().sqrt();
+  outcome.loss_sum = window.loss_sum;
+  if (has_ranks()) agree(outcome, window);
+  return outcome;
+}
+
+// Reduced gradients are equal everywhere, and so is what was found in them; yet every rank takes the verdict
+// of all, so that scale, skips and schedule cannot part even if a rank's memory is faulty.
+void TrainStep::agree(Outcome& outcome, const Window& window) const {
+  const auto sums = at::TensorOptions().device(lr_table_.device()).dtype(at::kDouble);
+  at::Tensor joint = at::stack({outcome.found_inf.to(at::kDouble), outcome.loss_sum.to(at::kDouble),
+                                at::full({}, static_cast<double>(window.valid), sums)});
+  dist::all_reduce_sum_(*world_, joint);
+  outcome.found_inf = joint.select(0, 0).gt(0).to(at::kFloat);
+  outcome.loss_sum = joint.select(0, 1);
+  if (!options_.samples_vary) return;
+  // Gradients were weighted by the samples planned; the optimizer's division corrects that to those there
+  // are.
+  const at::Tensor ratio = joint.select(0, 2).clamp_min(1.0).div(static_cast<double>(window.planned));
+  const at::Tensor factor = ratio.to(at::kFloat);
+  outcome.grad_scale = outcome.grad_scale.defined() ? outcome.grad_scale * factor : factor;
+  outcome.norm = outcome.norm / ratio;
+  outcome.loss_sum = outcome.loss_sum / ratio;
+}
+
+void TrainStep::clip(Outcome& outcome) {
   if (options_.clip_grad_value) {
     // Clamping needs the unscaled values themselves; what follows then has nothing left to divide by.
     const std::vector<at::Tensor> grads = optimizer_.gradients();
-    if (grad_scale.defined()) optim::scale_(grads, grad_scale.reciprocal());
-    grad_scale = at::Tensor();
+    if (outcome.grad_scale.defined()) optim::scale_(grads, outcome.grad_scale.reciprocal());
+    outcome.grad_scale = at::Tensor();
     optim::clip_grad_value_(grads, *options_.clip_grad_value);
     if (options_.clip_grad_norm) {
       const at::Tensor clipped = optim::grad_norm(grads, {});
@@ -78,30 +167,36 @@ void TrainStep::update(const at::Tensor& loss_sum, int64_t samples) {
     }
   } else if (options_.clip_grad_norm) {
     // The fused optimizer divides by one number anyway: unscaling and clipping cost no pass of their own.
-    const at::Tensor coefficient = optim::clip_coefficient(norm, *options_.clip_grad_norm);
-    grad_scale = optim::clipped_grad_scale(grad_scale, coefficient);
+    const at::Tensor coefficient = optim::clip_coefficient(outcome.norm, *options_.clip_grad_norm);
+    outcome.grad_scale = optim::clipped_grad_scale(outcome.grad_scale, coefficient);
   }
-  if (grad_scale.defined()) grad_scale = grad_scale.to(at::kFloat);
+  if (outcome.grad_scale.defined()) outcome.grad_scale = outcome.grad_scale.to(at::kFloat);
+}
+
+void TrainStep::update(const Window& window) {
+  const at::NoGradGuard no_grad;
+  Outcome outcome = examine_gradients(window);
+  clip(outcome);
 
   const at::Tensor lr = lr_table_.index_select(0, counters_.steps_done.unsqueeze(0)).squeeze(0);
   const at::Tensor step = (counters_.steps_done + 1).to(at::kFloat);
-  optimizer_.step({lr, step, grad_scale, found_inf});
-  buffers_.restore_if(found_inf);
+  optimizer_.step({lr, step, outcome.grad_scale, outcome.found_inf});
+  buffers_.restore_if(outcome.found_inf);
 
   amp::RecordedStep record;
   record.step = counters_.windows;
   record.scale = scaler_.scale_tensor();
   record.growth_tracker = scaler_.growth_tracker_tensor();
-  record.found_inf = found_inf;
-  record.grad_norm = norm;
-  record.loss_sum = loss_sum;
-  record.samples = samples;
+  record.found_inf = outcome.found_inf;
+  record.grad_norm = outcome.norm;
+  record.loss_sum = outcome.loss_sum;
+  record.samples = has_ranks() ? window.planned : window.valid;
   record.lr = lr;
-  record.nonfinite = stats.nonfinite;
+  record.nonfinite = outcome.nonfinite;
   recorder_.record(record);
 
-  scaler_.update_from_found_inf(found_inf);
-  counters_.steps_done.add_(1 - found_inf.to(at::kLong));
+  scaler_.update_from_found_inf(outcome.found_inf);
+  counters_.steps_done.add_(1 - outcome.found_inf.to(at::kLong));
   counters_.windows.add_(1);
 }
 

@@ -1,9 +1,13 @@
 #include "train/trainer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/error.h"
 #include "checkpoint/checkpoint.h"
+#include "data/shard.h"
+#include "dist/collectives.h"
+#include "dist/consistency.h"
 
 namespace ampctl::train {
 namespace {
@@ -26,6 +30,7 @@ Trainer::Trainer(TrainerParts parts, const Progress& progress)
       progress_(progress),
       log_(parts_.plan, parts_.live.device, parts_.parameter_names, parts_.bus),
       sync_guard_(parts_.plan.config.log.cuda_sync_debug, parts_.live.device.is_cuda()),
+      agreement_(parts_.world),
       clock_(Clock::now()) {
   // Figures of the last evaluation are not needed again once a finished run is resumed.
   if (progress_.windows > 0) saved_at_ = progress_.windows;
@@ -39,30 +44,49 @@ Outcome Trainer::run() {
     const int64_t this_epoch = epoch();
     while (!finished() && epoch() == this_epoch) {
       sync_guard_.arm();
+      tell_monitor(dist::Phase::data);
       auto window = next_window();
       if (!window) return stop();
-      parts_.live.step.run(*window);
+      tell_monitor(dist::Phase::step);
+      parts_.live.step.run(*window, window_samples());
       account(*window);
-      if (!after_window()) return stop();
-      if (parts_.stop.load()) return stop();
+      if (!after_window() || stop_agreed()) return stop();
     }
   }
   sync_guard_.disarm();
+  agreement_.settle();
   return Outcome::done;
 }
 
-std::optional<std::vector<data::Batch>> Trainer::next_window() {
+int64_t Trainer::window_samples() const {
   const int64_t per_epoch = parts_.plan.samples_per_epoch;
-  int64_t position = progress_.samples_consumed % per_epoch;
+  return std::min(parts_.plan.global_batch, per_epoch - progress_.samples_consumed % per_epoch);
+}
+
+void Trainer::tell_monitor(dist::Phase phase) {
+  if (parts_.monitor != nullptr) parts_.monitor->at(phase, progress_.windows);
+}
+
+// Ranks see a divergence when their rows happen to arrive; the verdict makes them end behind the same step.
+bool Trainer::stop_agreed() {
+  const bool wish = parts_.stop.load() || log_.divergence().has_value();
+  return agreement_.exchange(wish ? dist::Wish::stop : dist::Wish::go_on) == dist::Wish::stop;
+}
+
+std::optional<std::vector<data::Batch>> Trainer::next_window() {
+  const int64_t position = progress_.samples_consumed % parts_.plan.samples_per_epoch;
+  const data::Span share =
+      data::share_of({position, window_samples()}, parts_.world.rank(), parts_.world.size());
   std::vector<data::Batch> window;
-  while (static_cast<int64_t>(window.size()) < parts_.plan.accumulation && position < per_epoch) {
+  for (int64_t taken = 0; taken < share.count;) {
     auto batch = parts_.train_loader.next();
     if (!batch) {
       if (parts_.train_loader.stopped()) return std::nullopt;
-      throw Error(ErrorKind::internal, "the loader ended at position " + std::to_string(position) +
-                                           " of an epoch of " + std::to_string(per_epoch) + " samples");
+      throw Error(ErrorKind::internal, "the loader ended " + std::to_string(share.count - taken) +
+                                           " samples before the end of the window at position " +
+                                           std::to_string(position));
     }
-    position += batch->consumed;
+    taken += batch->consumed;
     window.push_back(*std::move(batch));
   }
   return window;
@@ -70,12 +94,15 @@ std::optional<std::vector<data::Batch>> Trainer::next_window() {
 
 void Trainer::account(const std::vector<data::Batch>& window) {
   current_.epoch = epoch();
+  const int64_t planned = window_samples();
+  int64_t corrupt = 0;
   for (const auto& batch : window) {
-    progress_.samples_consumed += batch.consumed;
-    progress_.corrupt_samples += batch.corrupt;
-    current_.samples += batch.size;
+    corrupt += batch.corrupt;
     current_.wait_seconds += batch.wait_seconds;
   }
+  (has_ranks() ? corrupt_here_ : progress_.corrupt_samples) += corrupt;
+  current_.samples += planned - corrupt;
+  progress_.samples_consumed += planned;
   ++progress_.windows;
   ++current_.steps;
   current_.step = progress_.windows;
@@ -109,7 +136,8 @@ void Trainer::lap() {
 
 void Trainer::publish_ready(bool wait) {
   publish(wait);
-  if (log_.divergence()) end_diverged();
+  // Rows that were waited for are the same on every rank; those that happened to be there are not.
+  if (log_.divergence() && (wait || !has_ranks())) end_diverged();
 }
 
 void Trainer::publish(bool wait) {
@@ -168,10 +196,18 @@ bool Trainer::evaluate_and_save() {
 }
 
 std::optional<bool> Trainer::evaluate_now() {
-  const auto result = evaluate(parts_.live.model, *parts_.eval_loader, parts_.plan.eval_samples,
-                               parts_.step_options, [this](int64_t done, int64_t total) {
-                                 parts_.bus.emit(events::Progress{"evaluating", done, total});
-                               });
+  EvalRun run;
+  run.total_samples = parts_.plan.eval_samples;
+  run.batch_size = parts_.plan.eval_batch;
+  run.precision = parts_.step_options;
+  run.progress = [this](int64_t done, int64_t total) {
+    parts_.bus.emit(events::Progress{"evaluating", done, total});
+  };
+  run.go_on = [this] {
+    tell_monitor(dist::Phase::evaluation);
+    return !has_ranks() || !stop_agreed();
+  };
+  const auto result = evaluate(parts_.live.model, *parts_.eval_loader, run, parts_.world);
   for (auto& warning : parts_.eval_loader->take_warnings()) warn(std::move(warning));
   if (!result) return std::nullopt;
   const std::string& metric = parts_.plan.config.eval.best_metric;
@@ -188,18 +224,32 @@ std::optional<bool> Trainer::evaluate_now() {
 
 void Trainer::save(bool best) {
   const auto start = Clock::now();
+  tell_monitor(dist::Phase::checkpoint);
+  if (has_ranks()) meet_ranks();
   const auto& settings = parts_.plan.config.checkpoint;
-  const auto folder =
-      save_checkpoint(parts_.checkpoints, parts_.live, progress_, parts_.plan, parts_.class_names);
+  const auto folder = save_checkpoint(parts_.checkpoints, parts_.live, progress_, parts_.plan,
+                                      parts_.class_names, parts_.world, [&](const auto& saved) {
+                                        if (best) checkpoint::point(parts_.checkpoints, "best", saved);
+                                        checkpoint::point(parts_.checkpoints, "latest", saved);
+                                        checkpoint::retain(parts_.checkpoints, settings.keep);
+                                      });
   saved_at_ = progress_.windows;
-  if (best) checkpoint::point(parts_.checkpoints, "best", folder);
-  checkpoint::point(parts_.checkpoints, "latest", folder);
-  checkpoint::retain(parts_.checkpoints, settings.keep);
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   parts_.bus.emit(events::CheckpointSaved{progress_.windows, folder.string(), seconds, best});
 }
 
+void Trainer::meet_ranks() {
+  for (const auto& count : dist::gather_texts(parts_.world, std::to_string(std::exchange(corrupt_here_, 0))))
+    progress_.corrupt_samples += std::stoll(count);
+  dist::NamedTensors parameters;
+  for (const auto& item : parts_.live.model.named_parameters())
+    parameters.emplace_back(item.key(), item.value());
+  dist::require_no_drift(parts_.world, progress_.windows, parts_.live.scaler.get_scale(),
+                         progress_.skipped_steps, parameters);
+}
+
 Outcome Trainer::stop() {
+  agreement_.settle();
   settle();
   if (saved_at_ != progress_.windows) save();
   return Outcome::preempted;

@@ -12,6 +12,9 @@
 #include "amp/scale_recorder.h"
 #include "config/run_plan.h"
 #include "data/loader.h"
+#include "dist/agreement.h"
+#include "dist/monitor.h"
+#include "dist/world.h"
 #include "events/event_sink.h"
 #include "train/checkpoint_io.h"
 #include "train/evaluator.h"
@@ -34,7 +37,9 @@ struct TrainerParts {
   std::vector<std::string> class_names;
   std::filesystem::path checkpoints;
   events::EventBus& bus;
-  const std::atomic<bool>& stop;
+  const std::atomic<bool>& stop;     ///< this process was asked to stop
+  const dist::World& world;          ///< the ranks that train together; of one: alone
+  dist::Monitor* monitor = nullptr;  ///< told of every step; null: nobody watches
 };
 
 enum class Outcome { done, preempted };
@@ -44,7 +49,8 @@ class Trainer {
   Trainer(TrainerParts parts, const Progress& progress);
 
   /// Trains to the plan's end, or until `stop` is set: then finishes the step, saves and returns preempted.
-  /// Throws diverged errors after saving the last good state.
+  /// With several ranks the request of any one is agreed by all, who stop behind the same step.
+  /// Throws diverged errors after saving the last good state. Collective; rank 0 writes the checkpoints.
   Outcome run();
 
   [[nodiscard]] const Progress& progress() const { return progress_; }
@@ -61,6 +67,8 @@ class Trainer {
   std::optional<std::vector<data::Batch>> next_window();
   void account(const std::vector<data::Batch>& window);
   bool after_window();
+  bool stop_agreed();
+  void tell_monitor(dist::Phase phase);
   void begin_log();
   void lap();
   void publish_ready(bool wait);
@@ -71,8 +79,11 @@ class Trainer {
   bool evaluate_and_save();
   std::optional<bool> evaluate_now();
   void save(bool best = false);
+  void meet_ranks();
   Outcome stop();
   void warn(std::string text);
+  [[nodiscard]] bool has_ranks() const { return parts_.world.size() > 1; }
+  [[nodiscard]] int64_t window_samples() const;
   [[nodiscard]] bool finished() const { return progress_.windows >= parts_.plan.total_windows; }
   [[nodiscard]] int64_t epoch() const { return progress_.samples_consumed / parts_.plan.samples_per_epoch; }
   [[nodiscard]] bool due(int64_t every) const { return every > 0 && progress_.windows % every == 0; }
@@ -81,8 +92,10 @@ class Trainer {
   Progress progress_;
   StepLog log_;
   SyncGuard sync_guard_;
+  dist::Agreement agreement_;
   std::deque<PendingLog> pending_;
   LoopFigures current_;
+  int64_t corrupt_here_ = 0;  ///< damaged samples of this rank that progress_ does not count yet
   std::chrono::steady_clock::time_point clock_;
   int64_t saved_at_ = -1;  ///< windows done at the last save
   std::optional<double> final_top1_;

@@ -253,17 +253,41 @@ TEST_CASE("evaluation data has to fit the training data") {
   CHECK(told({100, 10, 1, 32, 32}).empty());
 }
 
-TEST_CASE("more than one process is refused, whoever asks for it") {
+TEST_CASE("processes multiply the global batch, and their number must be the one that was started") {
   ExperimentConfig config = with_batch(10);
-  config.distributed.world_size = 1;
-  CHECK(message_of_plan(config, kImages).empty());
+  const RunPlan plan = resolve(config, kImages, std::nullopt, {4, "cpu"});
+  CHECK(plan.world_size == 4);
+  CHECK(plan.global_batch == 40);
+  CHECK(plan.config.distributed.world_size == 4);
+  config.distributed.world_size = 4;
+  CHECK(message_of_plan(config, kImages, {4, "cpu"}).empty());
   config.distributed.world_size = 2;
-  CHECK(
-      message_of_plan(config, kImages).starts_with("distributed.world_size: expected 1, since this version"));
-  CHECK(message_of_plan(config, kImages).find("found 2; write 1 or auto") != std::string::npos);
-  config.distributed.world_size.reset();
-  CHECK(message_of_plan(config, kImages, {4, "cpu"}).find("found 4 from the launcher's variables") !=
-        std::string::npos);
+  CHECK(message_of_plan(config, kImages, {4, "cpu"}) ==
+        "distributed.world_size: expected 4, as many processes as were started, or auto; found 2");
+  CHECK(message_of_plan(config, kImages, {1, "cpu"}) ==
+        "distributed.world_size: expected 1, as many processes as were started, or auto; found 2");
+}
+
+TEST_CASE("data_parallel is one process, without synchronised batch norm") {
+  ExperimentConfig config = with_batch(10);
+  config.distributed.strategy = "data_parallel";
+  CHECK(message_of_plan(config, kImages).empty());
+  CHECK(message_of_plan(config, kImages, {2, "cpu"})
+            .starts_with("distributed.strategy: expected ddp with 2 processes, found data_parallel"));
+  config.distributed.sync_batch_norm = true;
+  CHECK(message_of_plan(config, kImages).starts_with("distributed.sync_batch_norm: expected false"));
+}
+
+TEST_CASE("a continued run may have another number of processes, but not other arithmetic") {
+  for (const char* key : {"distributed.world_size", "distributed.timeout", "data.batch_size"}) {
+    CAPTURE(key);
+    CHECK(config::may_change_on_resume(key));
+  }
+  for (const char* key :
+       {"distributed.sync_batch_norm", "distributed.gradient_compression", "data.global_batch_size"}) {
+    CAPTURE(key);
+    CHECK_FALSE(config::may_change_on_resume(key));
+  }
 }
 
 TEST_CASE("a hypothetical number of processes is planned with, whatever the configuration says") {

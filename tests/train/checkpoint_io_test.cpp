@@ -33,6 +33,14 @@ train::LiveState live_state(Setup& setup) {
   return {*setup.model, *setup.optimizer, *setup.scaler, *setup.step, c10::kCPU};
 }
 
+const dist::World kAlone = dist::World::alone(c10::kCPU);
+
+std::filesystem::path save(const std::filesystem::path& checkpoints, const train::LiveState& live,
+                           const train::Progress& progress, const config::RunPlan& plan,
+                           const std::vector<std::string>& class_names) {
+  return train::save_checkpoint(checkpoints, live, progress, plan, class_names, kAlone, [](const auto&) {});
+}
+
 /// Steps on batches from the default generator, so that its state matters as well; each third overflows.
 void train(Setup& setup, const std::string& model) {
   for (int step = 0; step < kSteps; ++step) {
@@ -72,13 +80,12 @@ TEST_CASE("A checkpoint loaded into a new set-up continues bit for bit") {
         progress.windows = kSteps;
         progress.samples_consumed = 4 * kSteps;
         progress.best = train::Best{91.25, 91.25, 3};
-        const auto path =
-            train::save_checkpoint(folder.path(), live_state(first), progress, plan_with(), {"a", "b"});
+        const auto path = save(folder.path(), live_state(first), progress, plan_with(), {"a", "b"});
         train(first, model);
 
         options.seed = 99;
         Setup second(options);
-        const auto restored = train::load_checkpoint(path, live_state(second), plan_with());
+        const auto restored = train::load_checkpoint(path, live_state(second), plan_with(), kAlone);
         CHECK(restored.windows == kSteps);
         CHECK(restored.steps_done == steps_done);
         CHECK(restored.samples_consumed == 4 * kSteps);
@@ -126,18 +133,19 @@ TEST_CASE("Tensors that do not fit are all named, and nothing is changed by them
 TEST_CASE("A checkpoint of another configuration is refused key by key before anything is loaded") {
   const test::TempDir folder;
   Setup setup{SetupOptions{}};
-  const auto path = train::save_checkpoint(folder.path(), live_state(setup), {}, plan_with(), {});
+  const auto path = save(folder.path(), live_state(setup), {}, plan_with(), {});
   const auto before = setup.state();
   const std::string message = message_of(
       [&] {
         train::load_checkpoint(path, live_state(setup),
-                               plan_with("seed: 5\noptimizer: {lr: 0.5}\nlog: {every_steps: 7}\n"));
+                               plan_with("seed: 5\noptimizer: {lr: 0.5}\nlog: {every_steps: 7}\n"), kAlone);
       },
       ErrorKind::usage);
   CHECK_THAT(message, ContainsSubstring("\n  seed: 42 in the checkpoint, 5 now"));
   CHECK_THAT(message, ContainsSubstring("\n  optimizer.lr: 0.1 in the checkpoint, 0.5 now"));
   CHECK(message.find("log.every_steps") == std::string::npos);
-  CHECK_NOTHROW(train::load_checkpoint(path, live_state(setup), plan_with("log: {every_steps: 7}\n")));
+  CHECK_NOTHROW(
+      train::load_checkpoint(path, live_state(setup), plan_with("log: {every_steps: 7}\n"), kAlone));
 }
 
 TEST_CASE("A scaler's state and its absence do not take each other's place") {
@@ -145,13 +153,12 @@ TEST_CASE("A scaler's state and its absence do not take each other's place") {
   SetupOptions options;
   options.precision = "float16";
   Setup with(options);
-  const auto path = train::save_checkpoint(folder.path(), live_state(with), {}, plan_with(), {});
+  const auto path = save(folder.path(), live_state(with), {}, plan_with(), {});
   CHECK(train::read_state(path).scaler.has_value());
   Setup without{SetupOptions{}};
-  const auto other =
-      train::save_checkpoint(folder.path() / "other", live_state(without), {}, plan_with(), {});
+  const auto other = save(folder.path() / "other", live_state(without), {}, plan_with(), {});
   CHECK_FALSE(train::read_state(other).scaler.has_value());
-  CHECK_THROWS(train::load_checkpoint(other, live_state(with), plan_with()));
+  CHECK_THROWS(train::load_checkpoint(other, live_state(with), plan_with(), kAlone));
 }
 
 }  // namespace

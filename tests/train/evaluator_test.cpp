@@ -29,7 +29,15 @@ Whole whole(const SmallData& small) {
   return {batch->images.clone(), batch->targets.clone()};
 }
 
-const auto kQuiet = [](int64_t, int64_t) {};
+train::EvalRun eval_run(int64_t batch_size, const train::StepOptions& precision = {}) {
+  train::EvalRun run;
+  run.total_samples = 14;
+  run.batch_size = batch_size;
+  run.precision = precision;
+  return run;
+}
+
+const dist::World kAlone = dist::World::alone(c10::kCPU);
 
 TEST_CASE("Evaluation counts every sample once, whatever the batches") {
   const SmallData small("train: {epochs: 1}\n");
@@ -43,7 +51,7 @@ TEST_CASE("Evaluation counts every sample once, whatever the batches") {
   const auto correct = best.eq(all.targets).sum().item<int64_t>();
   for (const int64_t batch : {1, 4, 5, 14, 64}) {
     auto loader = small.loader(small.datasets.eval, false, batch);
-    const auto result = train::evaluate(*setup.model, loader, 14, {}, kQuiet);
+    const auto result = train::evaluate(*setup.model, loader, eval_run(batch), kAlone);
     REQUIRE(result);
     CHECK(result->samples == 14);
     CHECK(result->top1 == 100.0 * static_cast<double>(correct) / 14);
@@ -63,8 +71,8 @@ TEST_CASE(
   setup.model->train();
   const auto before = setup.state();
   auto loader = small.loader(small.datasets.eval, false, 4);
-  const auto plain = train::evaluate(*setup.model, loader, 14, {}, kQuiet);
-  const auto same = train::evaluate(*setup.model, loader, 14, smoothed, kQuiet);
+  const auto plain = train::evaluate(*setup.model, loader, eval_run(4), kAlone);
+  const auto same = train::evaluate(*setup.model, loader, eval_run(4, smoothed), kAlone);
   CHECK(plain->loss == same->loss);
   CHECK(setup.model->is_training());
   const auto after = setup.state();
@@ -76,7 +84,7 @@ TEST_CASE("A stop request ends an evaluation without a result") {
   Setup setup{SetupOptions{}};
   const std::atomic<bool> stop{true};
   auto loader = small.loader(small.datasets.eval, false, 4, &stop);
-  CHECK_FALSE(train::evaluate(*setup.model, loader, 14, {}, kQuiet).has_value());
+  CHECK_FALSE(train::evaluate(*setup.model, loader, eval_run(4), kAlone).has_value());
   CHECK(setup.model->is_training());
 }
 

@@ -53,6 +53,9 @@ Setup::Setup(const SetupOptions& options) {
   step_options.autocast_dtype = options.precision == "bfloat16" ? at::kBFloat16 : at::kHalf;
   step_options.clip_grad_norm = options.clip_grad_norm;
   step_options.clip_grad_value = options.clip_grad_value;
+  step_options.samples_vary = options.samples_vary;
+  step_options.image_shape = {input_shape(options.model).channels, input_shape(options.model).height,
+                              input_shape(options.model).width};
   step_options.task.label_smoothing = options.label_smoothing;
   const at::Tensor table = options.lr_table.empty() ? at::full({kConstantSteps}, options.lr, at::kFloat)
                                                     : at::tensor(options.lr_table);

@@ -29,6 +29,7 @@ struct SetupOptions {
   std::optional<double> clip_grad_value;
   std::vector<float> lr_table;  ///< empty: constant lr
   uint64_t seed = 0;
+  bool samples_vary = false;
   c10::Device device = c10::kCPU;
 };
 

@@ -31,7 +31,8 @@ struct Run {
                            small.datasets.train->class_names(),
                            folder.path(),
                            recorded.bus,
-                           stop},
+                           stop,
+                           alone},
                           progress);
   }
 
@@ -39,6 +40,7 @@ struct Run {
   SmallData small;
   test::Setup setup{test::SetupOptions{}};
   std::atomic<bool> stop{false};
+  dist::World alone = dist::World::alone(c10::kCPU);
   data::Loader train_loader = small.loader(small.datasets.train, true, 4, &stop);
   data::Loader eval_loader = small.loader(small.datasets.eval, false, 4, &stop);
   test::RecordingBus recorded;

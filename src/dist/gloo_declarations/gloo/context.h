@@ -3,7 +3,7 @@
 
 #include <chrono>
 
-#include "gloo/transport/unbound_buffer.h"
+#include <gloo/transport/unbound_buffer.h>
 
 namespace gloo {
 

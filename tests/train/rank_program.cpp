@@ -1,0 +1,31 @@
+// One rank of the training steps that ranks_test.cpp runs as real processes over Gloo: prints what it ends
+// with. Arguments: scenario, rank, world size, port.
+#include <cstdio>
+#include <exception>
+#include <string>
+
+#include "base/error.h"
+#include "ranks_scenario.h"
+
+int main(int argc, char** argv) {
+  using namespace ampctl;
+  if (argc != 5) return kExitUsage;
+  try {
+    const test::Scenario scenario = test::scenario(argv[1]);
+    dist::WorldOptions options;
+    options.rank = std::stoll(argv[2]);
+    options.size = std::stoll(argv[3]);
+    options.local_rank = options.rank;
+    options.local_size = options.size;
+    options.master_port = static_cast<uint16_t>(std::stoul(argv[4]));
+    options.timeout = std::chrono::seconds(60);
+    options.join_timeout = options.timeout;
+    dist::World world = dist::World::join(options);
+    std::printf("%s", test::to_text(test::train(scenario, world)).c_str());
+    world.leave();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return kExitInternal;
+  }
+  return kExitDone;
+}

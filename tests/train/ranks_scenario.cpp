@@ -1,0 +1,113 @@
+#include "ranks_scenario.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <sstream>
+#include <stdexcept>
+
+#include "data/shard.h"
+#include "dist/distributed_data_parallel.h"
+
+namespace ampctl::test {
+namespace {
+
+constexpr uint64_t kDataSeed = 100;
+
+data::Batch part(const data::Batch& whole, const data::Span& span) {
+  data::Batch batch;
+  batch.images = whole.images.narrow(0, span.start, span.count);
+  batch.targets = whole.targets.narrow(0, span.start, span.count);
+  batch.size = span.count;
+  batch.consumed = span.count;
+  return batch;
+}
+
+data::Batch without_last(const data::Batch& batch) {
+  data::Batch fewer = part(batch, {0, batch.size - 1});
+  fewer.consumed = batch.consumed;
+  fewer.corrupt = 1;
+  return fewer;
+}
+
+/// This rank's micro-batches of one step; every rank draws the same samples and takes its own.
+std::vector<data::Batch> window_of(const Scenario& scenario, size_t step, const dist::World& world) {
+  const int64_t samples = scenario.windows[step];
+  at::manual_seed(kDataSeed + step);
+  const data::Batch whole = make_batch(scenario.setup.model, samples);
+  const bool overflows = static_cast<int64_t>(step) == scenario.overflow_step;
+  if (overflows) whole.images.select(0, samples - 1).fill_(std::numeric_limits<float>::infinity());
+  std::vector<data::Batch> batches;
+  const data::Span share = data::share_of({0, samples}, world.rank(), world.size());
+  for (int64_t taken = 0; taken < share.count;) {
+    const int64_t count = std::min(scenario.micro_batch, share.count - taken);
+    const data::Batch batch = part(whole, {share.start + taken, count});
+    batches.push_back(scenario.lose_samples ? without_last(batch) : batch);
+    taken += count;
+  }
+  return batches;
+}
+
+}  // namespace
+
+Scenario scenario(const std::string& name) {
+  Scenario whole_windows;
+  whole_windows.windows = {24, 24, 24, 24, 24};
+  Scenario uneven = whole_windows;
+  uneven.windows = {24, 24, 7, 24, 1, 24};
+  Scenario overflow = whole_windows;
+  overflow.setup.precision = "float16";
+  overflow.setup.lr = 0.01;
+  overflow.overflow_step = 2;
+  Scenario lost = whole_windows;
+  lost.lose_samples = true;
+  lost.windows = {24, 22, 24};
+  Scenario clipped = uneven;
+  clipped.setup.clip_grad_norm = 0.1;
+  const std::map<std::string, Scenario> all{{"whole", whole_windows},
+                                            {"uneven", uneven},
+                                            {"overflow", overflow},
+                                            {"lost", lost},
+                                            {"clipped", clipped}};
+  return all.at(name);
+}
+
+Ending train(const Scenario& scenario, const dist::World& world) {
+  SetupOptions options = scenario.setup;
+  options.samples_vary = scenario.lose_samples;
+  // Ranks begin differently: what they agree on must come from rank 0.
+  options.seed = static_cast<uint64_t>(world.rank());
+  Setup setup(options);
+  dist::NamedTensors parameters;
+  for (const auto& item : setup.model->named_parameters()) parameters.emplace_back(item.key(), item.value());
+  dist::DistributedDataParallel ddp(world, parameters, setup.buffers->tensors(), {});
+  if (world.size() > 1) setup.step->join(world, ddp);
+  for (size_t step = 0; step < scenario.windows.size(); ++step)
+    setup.step->run(window_of(scenario, step, world), scenario.windows[step]);
+
+  Ending ending;
+  for (const auto& parameter : setup.parameters()) {
+    const at::Tensor values = parameter.to(at::kDouble).contiguous().view({-1});
+    ending.parameters.insert(ending.parameters.end(), values.const_data_ptr<double>(),
+                             values.const_data_ptr<double>() + values.numel());
+  }
+  ending.rows = setup.rows();
+  ending.scale = setup.scaler->get_scale();
+  ending.steps_done = setup.step->counters().steps_done.item<int64_t>();
+  return ending;
+}
+
+std::string to_text(const Ending& ending) {
+  std::ostringstream out;
+  out.precision(std::numeric_limits<double>::max_digits10);
+  out << "scale " << ending.scale << "\nsteps_done " << ending.steps_done << "\nskips";
+  for (const auto& row : ending.rows) out << " " << row.found_inf;
+  out << "\nlosses";
+  for (const auto& row : ending.rows) out << " " << row.loss_sum / static_cast<double>(row.samples);
+  out << "\nparameters";
+  for (const double value : ending.parameters) out << " " << value;
+  out << "\n";
+  return out.str();
+}
+
+}  // namespace ampctl::test
