@@ -18,7 +18,7 @@ namespace {
 constexpr size_t kBroadcastBytes = size_t{250} << 20;
 
 std::string describe(const at::Tensor& tensor) {
-  return std::to_string(tensor.numel()) + " " + c10::toString(tensor.scalar_type()) + " values";
+  return std::to_string(tensor.numel()) + " " + c10::getDtypeNames(tensor.scalar_type()).first + " values";
 }
 
 void all_reduce_(const World& world, at::Tensor& tensor, c10d::ReduceOp::RedOpType operation) {

@@ -8,6 +8,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <c10/core/ScalarType.h>
+#include <torch/csrc/distributed/c10d/logger.hpp>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 
 #include "base/error.h"
@@ -37,7 +38,7 @@ std::vector<at::Tensor> values(const NamedTensors& tensors) {
 }
 
 std::string description(const at::Tensor& tensor) {
-  std::string text = std::string(c10::toString(tensor.scalar_type())) + " [";
+  std::string text = c10::getDtypeNames(tensor.scalar_type()).first + " [";
   for (int64_t i = 0; i < tensor.dim(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(tensor.size(i));
   text += "]";
   if (!tensor.is_contiguous())
@@ -54,7 +55,7 @@ void verify(const World& world, const NamedTensors& parameters, const std::vecto
   require_equal(world, facts, "the model's parameters");
 }
 
-std::unique_ptr<c10d::Reducer> make_reducer(const World& world, const NamedTensors& parameters,
+std::shared_ptr<c10d::Reducer> make_reducer(const World& world, const NamedTensors& parameters,
                                             const DdpOptions& options) {
   const auto params = values(parameters);
   const int64_t cap = options.bucket_cap_mb * kMiB;
@@ -65,7 +66,7 @@ std::unique_ptr<c10d::Reducer> make_reducer(const World& world, const NamedTenso
   std::reverse(caps.begin(), caps.end());
   std::unordered_map<size_t, std::string> names;
   for (size_t i = 0; i < parameters.size(); ++i) names[i] = parameters[i].first;
-  auto reducer = std::make_unique<c10d::Reducer>(
+  auto reducer = std::make_shared<c10d::Reducer>(
       params, std::move(buckets), world.group(),
       /*expect_sparse_gradients=*/std::vector<bool>(params.size(), false), cap,
       options.find_unused_parameters, options.gradient_as_bucket_view, std::move(names),
@@ -89,7 +90,8 @@ std::unique_ptr<c10d::Reducer> make_reducer(const World& world, const NamedTenso
 struct DistributedDataParallel::State {
   const World* world;
   std::vector<at::Tensor> buffers;  // to broadcast before each synchronising forward
-  std::unique_ptr<c10d::Reducer> reducer;
+  std::shared_ptr<c10d::Reducer> reducer;
+  std::shared_ptr<c10d::Logger> logger;
 };
 
 DistributedDataParallel::DistributedDataParallel(const World& world, const NamedTensors& parameters,
@@ -109,7 +111,13 @@ DistributedDataParallel::DistributedDataParallel(const World& world, const Named
                [](const auto& named) { return named.second.requires_grad(); });
   if (trained.empty()) throw usage_error("no parameter requires a gradient: there is nothing to train");
   if (!options.broadcast_buffers) buffers.clear();
-  state_ = std::make_unique<State>(State{&world, std::move(buffers), make_reducer(world, trained, options)});
+  state_ = std::make_unique<State>(
+      State{&world, std::move(buffers), make_reducer(world, trained, options), nullptr});
+  if (options.find_unused_parameters) {
+    // The Reducer tells a logger whether the graph changes, and takes it for granted that there is one.
+    state_->logger = std::make_shared<c10d::Logger>(state_->reducer);
+    state_->reducer->set_logger(state_->logger);
+  }
 }
 
 DistributedDataParallel::~DistributedDataParallel() = default;

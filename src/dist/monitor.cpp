@@ -156,7 +156,8 @@ std::string Monitor::State::others_behind() const {
   size_t count = 0;
   for (size_t rank = 0; rank < beats->size(); ++rank) {
     const auto& beat = (*beats)[rank];
-    if (!beat || beat->step == furthest || ++count > kNamedRanks) continue;
+    if (!beat || beat->step == furthest || static_cast<int64_t>(rank) == world.rank()) continue;
+    if (++count > kNamedRanks) continue;
     const auto number = static_cast<int64_t>(rank);
     text += "\n" + describe(number, world.processes()[rank]) + " is behind, at " + describe(*beat);
   }

@@ -47,7 +47,8 @@ c10::intrusive_ptr<c10d::ProcessGroup> make_nccl_group(const GroupOptions& optio
   const int rank = static_cast<int>(options.rank);
   const int size = static_cast<int>(options.size);
   auto nccl_options = Nccl::Options::create();
-  nccl_options->timeout = options.timeout;
+  // The watchdog only writes its own, longer report when this has passed; the monitor comes first.
+  nccl_options->timeout = 2 * options.timeout;
   try {
     const auto backend = c10::make_intrusive<Nccl>(options.store, rank, size, nccl_options);
     auto group = c10::make_intrusive<c10d::ProcessGroup>(options.store, rank, size);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <optional>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -114,11 +116,10 @@ std::string without_place(const std::string& text) {
   return placed ? text.substr(end + 2) : text;
 }
 
-std::string message_of(const std::exception& error) {
-  if (const auto* torch_error = dynamic_cast<const c10::Error*>(&error)) {
-    return without_place(torch_error->what_without_backtrace());
-  }
-  return without_place(error.what());
+std::string no_answer(const World& world, const Others& others) {
+  return (world.rank_0_holds_store() ? others.named(0) + " holds the store, which"
+                                     : std::string("the launcher's store")) +
+         " does not answer: it has ended, is stopped or cannot be reached";
 }
 
 }  // namespace
@@ -128,6 +129,7 @@ std::string find_suspects(const World& world) {
   if (!store.defined()) return "";
   const Others others{world.rank(), world.processes()};
   Lines lines = soon_ended_or_stopped(others);
+  if (world.rank_0_holds_store() && lines.count(0) > 0) return joined(lines);  // the store went with it
   const bool need_beats = lines.empty();
   const auto limit = kStoreAnswer + (need_beats ? longest_silence_wait(world.size()) : milliseconds(0));
   std::optional<Lines> from_store;
@@ -140,12 +142,10 @@ std::string find_suspects(const World& world) {
       return found;
     });
   } catch (const std::exception&) {
-    // The store went with the rank that holds it; said below.
+    // Said below.
   }
   if (!from_store) {
-    lines.emplace(
-        0, others.named(0) +
-               " holds the store, which does not answer: it has ended, is stopped or cannot be reached");
+    lines.emplace(0, no_answer(world, others));
     return joined(lines);
   }
   // A reason that a rank gave itself is worth more than what became of it.
@@ -159,13 +159,18 @@ bool is_group_failure(const std::exception& error) noexcept {
   return text.find("gloo/") != std::string_view::npos || text.find("NCCL") != std::string_view::npos;
 }
 
+std::string transport_message(const std::exception& error) {
+  const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
+  return without_place(torch_error != nullptr ? torch_error->what_without_backtrace() : error.what());
+}
+
 Error peer_error(const World& world, const std::string& operation, const std::exception& error) {
   const std::string suspects = find_suspects(world);
   const std::string who = suspects.empty()
                               ? "which rank is at fault cannot be told from here: see the logs of the others"
                               : suspects;
   return {ErrorKind::peer, operation + " failed on rank " + std::to_string(world.rank()) + ": " +
-                               message_of(error) + "\n" + who};
+                               transport_message(error) + "\n" + who};
 }
 
 }  // namespace ampctl::dist

@@ -1,7 +1,6 @@
 // Who is behind a failure: what ranks have left in the store, and what this host knows of its processes.
 #pragma once
 
-#include <cstdint>
 #include <exception>
 #include <string>
 #include <utility>
@@ -20,6 +19,9 @@ namespace ampctl::dist {
 
 /// The Error (kind peer) for a failed operation ("the all-reduce of 4 float32 values"), with the suspects.
 [[nodiscard]] Error peer_error(const World& world, const std::string& operation, const std::exception& error);
+
+/// What the transport said, without the places in its source that Gloo and c10 add.
+[[nodiscard]] std::string transport_message(const std::exception& error);
 
 /// Runs `body`; what the group throws inside comes out as peer_error, everything else unchanged. For
 /// code that runs collectives without calling this folder, such as a backward with a Reducer behind it.

@@ -1,6 +1,7 @@
 #include "dist/store.h"
 
 #include <algorithm>
+#include <thread>
 
 #include <c10/util/Exception.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
@@ -16,6 +17,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
+constexpr const char* kMet = "1";
 constexpr size_t kNamedRanks = 16;
 constexpr milliseconds kAnswer{2000};  // so that an error about the deadline comes before this folder's own
 
@@ -64,9 +66,10 @@ void sign_in(c10d::Store& store, const WorldOptions& options) {
   const std::string size = std::to_string(options.size);
   const std::string agreed = claim(store, keys::kSize, size);
   if (agreed != size) {
-    throw usage_error("rank " + std::to_string(options.rank) + " was started for a world of " + size +
-                      ", another rank for one of " + agreed + " (" + place(options) +
-                      "); start all ranks with the same WORLD_SIZE");
+    store.set(keys::kComplete, "rank " + std::to_string(options.rank) + " was started for a world of " +
+                                   size + ", another rank for one of " + agreed + " (" + place(options) +
+                                   "); start all ranks with the same WORLD_SIZE");
+    return;
   }
   const std::string self = PeerProcess::self().to_line();
   const std::string there = claim(store, ranked(keys::kPresent, options.rank), self);
@@ -76,7 +79,7 @@ void sign_in(c10d::Store& store, const WorldOptions& options) {
                       describe(options.rank, PeerProcess::from_line(there)) +
                       "; give every process its own RANK, and every run its own port or run id");
   }
-  if (store.add(keys::kCount, 1) == options.size) store.set(keys::kComplete, std::string("1"));
+  if (store.add(keys::kCount, 1) == options.size) store.set(keys::kComplete, std::string(kMet));
 }
 
 }  // namespace
@@ -116,6 +119,12 @@ std::vector<PeerProcess> meet(const c10::intrusive_ptr<c10d::Store>& store, cons
                                      " within " + std::to_string(options.join_timeout.count() / 1000) +
                                      " s; missing: " + list_missing(*store, options.size) +
                                      "; look into the logs of these, or why they were not started");
+  }
+  const std::string outcome = store->get_to_str(keys::kComplete);
+  if (outcome != kMet) {
+    // The store ends with rank 0, and the others are to read the reason as well.
+    if (options.rank == 0) std::this_thread::sleep_for(kAnswer);
+    throw usage_error(outcome);
   }
   std::vector<std::string> names;
   for (int64_t rank = 0; rank < options.size; ++rank) names.push_back(ranked(keys::kPresent, rank));

@@ -16,7 +16,7 @@ namespace ampctl::dist {
 namespace keys {
 inline constexpr const char* kPresent = "present/";   ///< the rank's process
 inline constexpr const char* kCount = "present";      ///< how many have come
-inline constexpr const char* kComplete = "complete";  ///< all have come
+inline constexpr const char* kComplete = "complete";  ///< "1": all have come; else why they cannot meet
 inline constexpr const char* kSize = "size";
 inline constexpr const char* kBeat = "beat/";
 inline constexpr const char* kNotes = "notes";

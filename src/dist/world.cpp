@@ -4,7 +4,6 @@
 #include <thread>
 #include <utility>
 
-#include <c10/util/Exception.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
@@ -24,6 +23,8 @@ using Store = c10::intrusive_ptr<c10d::Store>;
 /// Beyond the join's own deadline, so that the errors that know what is missing come first.
 constexpr std::chrono::seconds kJoinSlack{10};
 constexpr std::chrono::milliseconds kGoodbyePoll{20};
+/// Ranks of other hosts find out through rank 0's store who is at fault.
+constexpr std::chrono::seconds kLastWords{3};
 
 /// Never destroyed. Gloo's destructor waits for every operation that was posted, up to its timeout, also when
 /// the peer is dead.
@@ -84,6 +85,11 @@ bool everybody_left(c10d::Store& store, const std::vector<PeerProcess>& others, 
   return true;
 }
 
+bool any_elsewhere(const std::vector<PeerProcess>& processes) {
+  return std::any_of(processes.begin(), processes.end(),
+                     [](const PeerProcess& process) { return state_of(process) == ProcessState::unknown; });
+}
+
 }  // namespace
 
 struct World::State {
@@ -122,10 +128,12 @@ World World::join(const WorldOptions& options) {
                       " s; a rank may have stopped, or a firewall lets only the master's port through");
     }
     return World(std::make_unique<State>(State{options, std::move(*joined)}));
-  } catch (const c10::Error& error) {
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
     throw Error(ErrorKind::peer, "joining the other ranks at " + options.master_addr + ":" +
                                      std::to_string(options.master_port) +
-                                     " failed: " + error.what_without_backtrace() +
+                                     " failed: " + transport_message(error) +
                                      "; a rank may have ended, see the logs of the others");
   }
 }
@@ -137,6 +145,7 @@ std::chrono::milliseconds World::timeout() const { return state_->options.timeou
 Group World::group() const { return state_->joined.group; }
 Group World::control() const { return state_->joined.control; }
 Store World::store() const { return state_->joined.store; }
+bool World::rank_0_holds_store() const { return size() > 1 && state_->options.hosts_store; }
 const std::vector<PeerProcess>& World::processes() const { return state_->joined.processes; }
 
 void World::leave() {
@@ -168,6 +177,8 @@ void World::leave() {
 void World::abort() noexcept {
   if (!state_ || !state_->joined.store.defined()) return;
   try {
+    if (rank_0_holds_store() && is_main() && any_elsewhere(processes()))
+      std::this_thread::sleep_for(kLastWords);
     // Only NCCL's does anything; it can hang inside the driver.
     run_within(kLeaveTimeout, [group = state_->joined.group] {
       group->abort();

@@ -84,13 +84,17 @@ class World {
   /// This attempt's part of the store; null as above. One thread at a time: others clone it.
   [[nodiscard]] c10::intrusive_ptr<c10d::Store> store() const;
 
+  /// False in a world of one, and where the launcher holds it (torchrun's agent).
+  [[nodiscard]] bool rank_0_holds_store() const;
   /// Every rank's process, by rank; empty in a world of one.
   [[nodiscard]] const std::vector<PeerProcess>& processes() const;
 
   /// The orderly end: no barrier; rank 0, when it holds the store, waits for the others' goodbye.
   void leave();
 
-  /// After a failure: ends NCCL's operations, so that waits for the device return, and gives up the rest.
+  /// After a failure: ends NCCL's operations, so that waits for the device return, and gives up the rest. The
+  /// rank that holds the store stays 3 s, where there are ranks on other hosts, so that these can look up in
+  /// it who is at fault.
   void abort() noexcept;
 
  private:

@@ -9,8 +9,10 @@
 #include "base/error.h"
 #include "dist/agreement.h"
 #include "dist/collectives.h"
+#include "dist/distributed_data_parallel.h"
 #include "dist/monitor.h"
 #include "dist/peers.h"
+#include "net.h"
 #include "roles.h"
 
 namespace ampctl::test {
@@ -31,10 +33,10 @@ constexpr int64_t kEndless = 1000000;
   std::_Exit(kExitPeer);
 }
 
-MonitorOptions monitor_options(milliseconds timeout) {
+MonitorOptions monitor_options(milliseconds timeout, milliseconds grace = milliseconds(500)) {
   MonitorOptions options;
   options.timeout = timeout;
-  options.grace = milliseconds(500);
+  options.grace = grace;
   options.on_failure = end_process;
   return options;
 }
@@ -49,7 +51,7 @@ void step(const World& world, dist::Agreement& agreement) {
 
 /// Steps until a peer fails; then leaves a note, as the worker does.
 void steps(const World& world) {
-  Monitor monitor(world, monitor_options(std::chrono::minutes(1)));
+  Monitor monitor(world, monitor_options(std::chrono::minutes(1), std::chrono::seconds(20)));
   dist::Agreement agreement(world);
   try {
     for (int64_t done = 0; done < kEndless; ++done) {
@@ -98,15 +100,12 @@ void fails_with_a_note(const World& world) {
   std::this_thread::sleep_for(std::chrono::minutes(1));
 }
 
-/// An orderly end with monitors, while ranks end at different times.
+/// An orderly end at different times: those who stay see the others' connections close.
 void leaves_at_different_times(const World& world) {
-  {
-    Monitor monitor(world, monitor_options(std::chrono::minutes(1)));
-    monitor.at(Phase::end, 1);
-    dist::barrier(world);
-  }
-  if (world.rank() == 0) return;
-  std::this_thread::sleep_for(milliseconds(300) * world.rank());
+  Monitor monitor(world, monitor_options(std::chrono::minutes(1)));
+  monitor.at(Phase::end, 1);
+  dist::barrier(world);
+  std::this_thread::sleep_for(milliseconds(600) * world.rank());
 }
 
 /// Rank 1 is gone without a word before the others leave.
@@ -115,16 +114,24 @@ void leaves_the_dead(const World& world) {
   if (world.rank() == 1) std::_Exit(0);
 }
 
-void backward_like_failure(const World& world) {
+void fails_in_backward(const World& world) {
+  const Net net(1);
+  const Samples samples = make_samples(4);
+  dist::DistributedDataParallel ddp(world, net.parameters, {}, {});
+  ddp.prepare_forward();
+  const at::Tensor loss = summed_loss(net, samples);
   dist::barrier(world);
   if (world.rank() == 1) std::_Exit(0);
+  ddp.prepare_backward({loss});
   const std::string message = message_of_error(
-      ErrorKind::peer, [&] { dist::with_peer_errors(world, "the backward", [&] { dist::barrier(world); }); });
-  require_contains(message, "rank 1");
+      ErrorKind::peer, [&] { dist::with_peer_errors(world, "the backward", [&] { loss.backward(); }); });
+  require_contains(message, "the backward failed on rank 0");
+  require_contains(message, "rank 1 (");
   message_of_error(ErrorKind::usage, [&] {
     dist::with_peer_errors(world, "the backward", [] { throw usage_error("not the group's"); });
   });
-  std::_Exit(0);
+  say("as expected");
+  throw Error(ErrorKind::peer, message);
 }
 
 }  // namespace
@@ -136,7 +143,7 @@ std::map<std::string, Role> failure_roles() {
           {"fails_with_a_note", fails_with_a_note},
           {"leaves_at_different_times", leaves_at_different_times},
           {"leaves_the_dead", leaves_the_dead},
-          {"backward_like_failure", backward_like_failure}};
+          {"fails_in_backward", fails_in_backward}};
 }
 
 }  // namespace ampctl::test

@@ -6,6 +6,7 @@
 #include "rank_group.h"
 #include "support/catch.h"
 #include "support/matchers.h"
+#include "support/skip.h"
 
 namespace {
 
@@ -22,9 +23,10 @@ constexpr seconds kSoon{10};  // the timeout, and what looking for the suspects 
 
 /// Ranks of `role` under way, then `signal` to one of them; the others must end with 5, naming it with
 /// `state`.
-void check_signal(const std::string& role, int64_t victim, int signal, const std::string& state) {
+void check_signal(const std::string& role, int64_t victim, int signal, const std::string& state,
+                  bool own_host_names = false) {
   constexpr int64_t kRanks = 3;
-  RankGroup group({role, kRanks, kCollective});
+  RankGroup group({role, kRanks, kCollective, "cpu", own_host_names});
   group.start_all();
   for (int64_t rank = 0; rank < kRanks; ++rank) group.require_said(rank, "under way");
   group[victim].signal(signal);
@@ -63,6 +65,18 @@ TEST_CASE("a killed rank 0 is named also when main threads wait for the device")
   check_signal("stuck_in_the_device", 0, SIGKILL, "has ended");
 }
 
+TEST_CASE("a silent rank of another host is named by its last step, when its processes cannot be looked at") {
+  if (!ampctl::test::can_name_hosts())
+    return ampctl::test::skip("unshare --uts needs more rights than these");
+  check_signal("steps", 1, SIGSTOP, "is silent; it was at step", true);
+}
+
+TEST_CASE("rank 0 of another host is named when its store does not answer") {
+  if (!ampctl::test::can_name_hosts())
+    return ampctl::test::skip("unshare --uts needs more rights than these");
+  check_signal("stuck_in_the_device", 0, SIGKILL, "holds the store, which does not answer", true);
+}
+
 TEST_CASE("a rank that makes no progress is named with its step and phase within the monitor's timeout") {
   RankGroup group({"hangs", 2});
   group.start_all();
@@ -89,8 +103,9 @@ TEST_CASE("leaving does not wait for a rank that is gone") {
   group.require_exit(0, kExitDone, kSoon);
 }
 
-TEST_CASE("what the group throws through other code becomes an error that names the rank; the rest stays") {
-  RankGroup group({"backward_like_failure", 2});
+TEST_CASE("what the group throws through a backward becomes an error that names the rank; the rest stays") {
+  RankGroup group({"fails_in_backward", 2});
   group.start_all();
-  group.require_exit(0, kExitDone, kSoon);
+  group.require_exit(0, kExitPeer, kSoon);
+  CHECK_THAT(group[0].output(), ContainsSubstring("as expected"));
 }

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,7 +8,6 @@
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
-#include <ATen/ops/zeros.h>
 
 #include "base/error.h"
 #include "dist/collectives.h"
@@ -178,10 +176,10 @@ void differing_models(const World& world) {
   }
   const std::string message =
       message_of_error(ErrorKind::usage, [&] { DistributedDataParallel(world, net.parameters, {}, {}); });
-  require_contains(message, "fc1.weight: Double [16, 6] on rank 0; Double [4, 6] on rank 1");
-  require_contains(message, "fc1.bias: Double [16] on rank 0; (absent) on rank 1");
-  require_contains(message, "fc1.shift: (absent) on rank 0; Double [16] on rank 1");
-  require_contains(message, "fc2.weight: Double [5, 16] on rank 0; Float [5, 16] on rank 1");
+  require_contains(message, "fc1.weight: float64 [16, 6] on rank 0; float64 [4, 6] on rank 1");
+  require_contains(message, "fc1.bias: float64 [16] on rank 0; (absent) on rank 1");
+  require_contains(message, "fc1.shift: (absent) on rank 0; float64 [16] on rank 1");
+  require_contains(message, "fc2.weight: float64 [5, 16] on rank 0; float32 [5, 16] on rank 1");
   require(message.find("fc2.bias") == std::string::npos, "what is equal is not listed");
 
   Net swapped(kSeed);

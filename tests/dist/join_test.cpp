@@ -1,8 +1,10 @@
 #include <chrono>
 #include <future>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "base/error.h"
@@ -15,7 +17,6 @@
 
 namespace {
 
-using ampctl::kExitEnvironment;
 using ampctl::kExitPeer;
 using ampctl::dist::World;
 using ampctl::dist::WorldOptions;
@@ -133,7 +134,7 @@ TEST_CASE("attempts that share a store, as under torchrun, do not see each other
   }
 }
 
-TEST_CASE("two processes of one rank, and ranks told different world sizes, are refused") {
+TEST_CASE("ranks that were told different world sizes are refused on every one") {
   const uint16_t port = ampctl::test::free_port();
   auto options = options_of(0, 3, port);
   options.join_timeout = kJoin;
@@ -143,6 +144,39 @@ TEST_CASE("two processes of one rank, and ranks told different world sizes, are 
   });
   std::string message;
   CHECK(kind_of_join_error(options_of(1, 2, port), message) == ampctl::ErrorKind::usage);
-  CHECK_THAT(message, ContainsSubstring("a world of 2") && ContainsSubstring("one of 3"));
-  CHECK(first.get() == ampctl::ErrorKind::peer);
+  CHECK_THAT(message,
+             ContainsSubstring("was started for a world of") && ContainsSubstring("another rank for one of"));
+  CHECK(first.get() == ampctl::ErrorKind::usage);
+}
+
+TEST_CASE(
+    "a rank that came but never connects is not waited for for ever; a second process of it is refused") {
+  auto listener = ampctl::dist::listen_at("127.0.0.1", 0, false);
+  auto options = options_of(0, 2, listener.port);
+  options.listen_fd = listener.fd.release();
+  options.timeout = kJoin;
+  options.join_timeout = kJoin;
+  options.run_id = "half";
+  auto first = std::async(std::launch::async, [&] {
+    std::string message;
+    const auto kind = kind_of_join_error(options, message);
+    return std::make_pair(kind, message);
+  });
+  c10d::TCPStoreOptions client;
+  client.port = options.master_port;
+  client.waitWorkers = false;
+  c10d::PrefixStore prefixed("ampctl/half/0", c10::make_intrusive<c10d::TCPStore>("127.0.0.1", client));
+  c10d::Store& store = prefixed;
+  store.set("present/1", std::string("elsewhere\t1\tnone"));
+  store.wait({"present/0"}, kSoon);
+  auto second = options_of(1, 2, options.master_port);
+  second.run_id = options.run_id;
+  std::string refusal;
+  CHECK(kind_of_join_error(second, refusal) == ampctl::ErrorKind::usage);
+  CHECK_THAT(refusal,
+             ContainsSubstring("two processes of rank 1") && ContainsSubstring("(elsewhere, process 1)"));
+  if (store.add("present", 1) == 2) store.set("complete", std::string("1"));
+  const auto [kind, message] = first.get();
+  CHECK(kind == ampctl::ErrorKind::peer);
+  CHECK_THAT(message, ContainsSubstring("joining the other ranks"));
 }

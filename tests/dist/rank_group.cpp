@@ -11,16 +11,24 @@ namespace ampctl::test {
 
 uint16_t free_port() { return dist::listen_at("127.0.0.1", 0, false).port; }
 
+bool can_name_hosts() { return run({"unshare", "--uts", "hostname", "host"}).exit_code == 0; }
+
 RankGroup::RankGroup(GroupSetup setup)
     : setup_(std::move(setup)), port_(free_port()), ranks_(static_cast<size_t>(setup_.size)) {}
 
 void RankGroup::start(int64_t rank) {
-  const std::vector<std::string> command{AMPCTL_DIST_RANK,      setup_.role,
-                                         std::to_string(rank),  std::to_string(setup_.size),
-                                         std::to_string(port_), std::to_string(setup_.timeout.count()),
-                                         setup_.device};
-  // The ranks share few cores: more threads only get into each other's way.
-  const std::vector<std::string> env{"OMP_NUM_THREADS=1"};
+  std::vector<std::string> command{AMPCTL_DIST_RANK,      setup_.role,
+                                   std::to_string(rank),  std::to_string(setup_.size),
+                                   std::to_string(port_), std::to_string(setup_.timeout.count()),
+                                   setup_.device};
+  if (setup_.own_host_names) {
+    const std::vector<std::string> with_name{"unshare", "--uts", "sh", "-c",
+                                             "hostname \"host$2\" && exec \"$0\" \"$@\""};
+    command.insert(command.begin(), with_name.begin(), with_name.end());
+  }
+  // The ranks share few cores, more threads only get into each other's way; and c10d warns with stack traces
+  // of the very failures that are tested.
+  const std::vector<std::string> env{"OMP_NUM_THREADS=1", "TORCH_CPP_LOG_LEVEL=ERROR"};
   ranks_[static_cast<size_t>(rank)] =
       std::make_unique<BackgroundProcess>(command, logs_.path() / std::to_string(rank), env);
 }

@@ -20,7 +20,11 @@ struct GroupSetup {
   int64_t size = 2;
   std::chrono::milliseconds timeout{std::chrono::seconds(60)};  ///< of collectives and of joining
   std::string device = "cpu";
+  bool own_host_names = false;  ///< each rank believes to be on a host of its own
 };
+
+/// Whether this process may give others a host name of their own.
+bool can_name_hosts();
 
 class RankGroup {
  public:
