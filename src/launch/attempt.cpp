@@ -64,6 +64,7 @@ AttemptResult Attempt::run() {
   return std::move(result_);
 }
 
+// The store's socket is closed here at the end: rank 0 has it then, and the port must be free when that ends.
 void Attempt::start_all() {
   const bool has_rank_zero = job_.world.first_rank == 0;
   StoreSocket store;
@@ -71,8 +72,6 @@ void Attempt::start_all() {
   const uint16_t port = has_rank_zero ? store.port : job_.plan.master_port.value_or(0);
   for (int64_t local_rank = 0; local_rank < job_.world.local_world_size; ++local_rank) {
     start(local_rank, port, has_rank_zero && local_rank == 0 ? store.fd.get() : -1);
-    // Rank 0 has it: the port must be free when that ends.
-    store.fd = FileDescriptor();
   }
 }
 

@@ -2,6 +2,7 @@
 #include <csignal>
 
 #include "e2e/launcher.h"
+#include "e2e/programs.h"
 #include "support/catch.h"
 #include "support/matchers.h"
 
@@ -50,6 +51,16 @@ TEST_CASE("An error file of an earlier run is not taken for this one's") {
   const auto result = light.run(kThree, {"LIGHT_HOLD=-1", "LIGHT_DO=1:exit:3"});
   CHECK(result.exit_code == 3);
   CHECK_THAT(result.err, !ContainsSubstring("it says"));
+}
+
+TEST_CASE("When a worker cannot be started those that were are ended") {
+  const LightRun light;
+  // In the way of rank 2's folder.
+  write_text(light.logs() / "attempt_0/2", "");
+  const auto result = light.run(kThree, {"LIGHT_HOLD=-1", "LIGHT_DEAF=all"});
+  CHECK(result.exit_code == 3);
+  CHECK_THAT(result.err, ContainsSubstring("attempt_0/2"));
+  CHECK(light.workers().empty());
 }
 
 TEST_CASE("Workers that heed nothing are killed ten seconds after they were asked") {
