@@ -1,9 +1,9 @@
 #include "launch/tail.h"
 
-#include <algorithm>
 #include <array>
 #include <chrono>
 #include <iterator>
+#include <numeric>
 #include <thread>
 #include <utility>
 
@@ -111,21 +111,27 @@ bool Tails::pump_all() {
   return all;
 }
 
-void Tails::finish() {
+std::size_t Tails::waiting() const {
+  return std::accumulate(tails_.begin(), tails_.end(), std::size_t{0},
+                         [](std::size_t sum, const auto& entry) { return sum + entry.second.waiting(); });
+}
+
+void Tails::pump_while_taken() {
   constexpr int kTries = 50;
   constexpr std::chrono::milliseconds kPause(20);
-  const auto pump_for_a_while = [&] {
-    for (int tries = 0; !pump_all() && tries < kTries;) {
-      const bool blocked =
-          std::any_of(tails_.begin(), tails_.end(), [](const auto& entry) { return entry.second.blocked(); });
-      if (!blocked) continue;
-      std::this_thread::sleep_for(kPause);
-      ++tries;
-    }
-  };
-  pump_for_a_while();
+  for (int tries = 0; !pump_all() && tries < kTries;) {
+    const std::size_t before = waiting();
+    if (before == 0) continue;
+    std::this_thread::sleep_for(kPause);
+    pump_all();
+    tries = waiting() == before ? tries + 1 : 0;
+  }
+}
+
+void Tails::finish() {
+  pump_while_taken();
   for (auto& [watch, tail] : tails_) tail.finish_line();
-  pump_for_a_while();
+  pump_while_taken();
 }
 
 }  // namespace ampctl::launch

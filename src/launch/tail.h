@@ -1,6 +1,7 @@
 // Repeats what is appended to files on the terminal, each line behind the name of its rank.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -20,8 +21,8 @@ class Tail {
   bool pump();
   /// At the end also a last line without its newline.
   void finish_line();
-  /// Lines wait for the target.
-  [[nodiscard]] bool blocked() const { return !unsent_.empty(); }
+  /// Bytes that the target has not taken yet.
+  [[nodiscard]] std::size_t waiting() const { return unsent_.size(); }
 
  private:
   void read_more();
@@ -51,6 +52,8 @@ class Tails {
 
  private:
   bool pump_all();
+  void pump_while_taken();
+  [[nodiscard]] std::size_t waiting() const;
   void collect_grown();
 
   FileDescriptor fd_;
