@@ -75,11 +75,12 @@ void say_start(const LaunchJob& job, const Journal& journal) {
   }
 }
 
-// Where the rank's own lines are; "" for the rank that wrote to the terminal.
+// Where the rank's own lines are; "" when there are none, or they went to the terminal.
 std::string log_of(const LaunchJob& job, int64_t attempt, int64_t rank) {
   const fs::path path = rank_files(job.log_dir, attempt, rank).err;
   std::error_code absent;
-  return fs::exists(path, absent) ? path.string() : "";
+  const auto size = fs::file_size(path, absent);
+  return !absent && size > 0 ? path.string() : "";
 }
 
 void say_failure(const LaunchJob& job, int64_t attempt, const AttemptResult& result, const Verdict& verdict,

@@ -17,7 +17,7 @@ const std::vector<std::string> kThree{"--nproc-per-node", "3"};
 
 TEST_CASE("A failing worker's rank, exit code and message are named, and its exit code is the launcher's") {
   const LightRun light;
-  const auto result = light.run(kThree, {"LIGHT_DO=1:error:3", "LIGHT_HOLD=-1"});
+  const auto result = light.run(kThree, {"LIGHT_DO=1:error:3", "LIGHT_HOLD=-1", "LIGHT_SAY=hello"});
   CHECK(result.exit_code == 3);
   CHECK_THAT(result.err, ContainsSubstring("rank 1 on ") && ContainsSubstring("exit code 3") &&
                              ContainsSubstring("it says: rank was told to fail") &&
