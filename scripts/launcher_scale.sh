@@ -17,7 +17,9 @@ for program in "$ampctl" "$light"; do
 done
 
 folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+launcher=''
+# A launcher that is killed takes its processes along.
+trap '[[ -z $launcher ]] || kill -KILL "$launcher" 2>/dev/null || true; sleep 0.5; rm -rf "$folder"' EXIT
 cat >"$folder/small.yaml" <<'YAML'
 device: cpu
 model: {name: lenet}
@@ -54,8 +56,7 @@ for count; do
   for deaf in '' peers; do
     export LIGHT_DEAF=$deaf LIGHT_HOLD=-1
     start "$count"
-    error_file=$folder/run/logs/attempt_0/$((count / 2))/error.json
-    victim=$(grep -slxzF "TORCHELASTIC_ERROR_FILE=$error_file" /proc/[0-9]*/environ | cut -d/ -f3 || true)
+    victim=$(pgrep -P "$launcher" | sed -n "$((count / 2 + 1))p")
     killed=$(now)
     kill -KILL "$victim"
     wait "$launcher" || true
