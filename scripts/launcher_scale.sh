@@ -31,7 +31,7 @@ now() { date +%s.%N; }
 seconds() { awk -v a="$1" -v b="$2" 'BEGIN { printf "%.2f", b - a }'; }
 # start PROCESSES: begins a run and waits until all have met.
 start() {
-  rm -rf "$folder/run"
+  rm -rf "$folder/run" "$folder/out"
   begun=$(now)
   "$ampctl" train -c "$folder/small.yaml" --output "$folder/run" --nproc-per-node "$1" \
     >"$folder/out" 2>"$folder/err" &
