@@ -33,6 +33,7 @@ NamedTensors without_repetitions(const NamedTensors& tensors) {
 
 std::vector<at::Tensor> values(const NamedTensors& tensors) {
   std::vector<at::Tensor> list;
+  list.reserve(tensors.size());
   for (const auto& [name, tensor] : tensors) list.push_back(tensor);
   return list;
 }
@@ -48,6 +49,7 @@ std::string description(const at::Tensor& tensor) {
 
 void verify(const World& world, const NamedTensors& parameters, const std::vector<at::Tensor>& buffers) {
   Facts facts;
+  facts.reserve(parameters.size() + buffers.size());
   for (const auto& [name, tensor] : parameters) facts.emplace_back(name, description(tensor));
   for (size_t i = 0; i < buffers.size(); ++i) {
     facts.emplace_back("buffer " + std::to_string(i), description(buffers[i]));

@@ -108,6 +108,7 @@ std::string find_differences(const World& world, const Facts& facts) {
   const std::string own = serialized(facts);
   if (world.size() == 1 || all_have(world, digest(own))) return "";
   std::vector<Facts> by_rank;
+  by_rank.reserve(static_cast<size_t>(world.size()));
   for (const auto& text : gather_texts(world, own)) by_rank.push_back(parsed(text));
   const std::string found = differences(by_rank);
   return found.empty() ? order_difference(by_rank) : found;

@@ -17,9 +17,9 @@ constexpr std::chrono::hours kForever{24 * 365 * 10};
 
 }  // namespace
 
-Lifeline::Lifeline(const World& world, std::function<void(int64_t, const std::string&)> on_break) {
+Lifeline::Lifeline(const World& world, std::function<void(int64_t, const std::string&)> on_break)
+    : received_(at::empty({1}, at::kByte)) {
   const int64_t watched = (world.rank() + world.size() - 1) % world.size();
-  received_ = at::empty({1}, at::kByte);
   std::vector<at::Tensor> tensors{received_};
   receive_ = world.control()->recv(tensors, static_cast<int>(watched), kTag);
   thread_ = std::thread([work = receive_, watched, on_break = std::move(on_break)] {

@@ -127,8 +127,10 @@ std::vector<PeerProcess> meet(const c10::intrusive_ptr<c10d::Store>& store, cons
     throw usage_error(outcome);
   }
   std::vector<std::string> names;
+  names.reserve(static_cast<size_t>(options.size));
   for (int64_t rank = 0; rank < options.size; ++rank) names.push_back(ranked(keys::kPresent, rank));
   std::vector<PeerProcess> processes;
+  processes.reserve(names.size());
   for (const auto& line : store->multiGet(names)) {
     processes.push_back(PeerProcess::from_line(std::string(line.begin(), line.end())));
   }

@@ -65,6 +65,7 @@ void check_windows(const World& world, int64_t samples, int64_t micro_batch, con
     require(difference <= tolerance, "gradients of " + std::to_string(samples) + " samples differ by " +
                                          std::to_string(difference) + " from the single process's");
     dist::NamedTensors gradients;
+    gradients.reserve(net.parameters.size());
     for (const auto& [name, tensor] : net.parameters) gradients.emplace_back(name, tensor.grad());
     dist::require_no_drift(world, round, 1, 0, gradients);
   }

@@ -45,6 +45,7 @@ at::Tensor Net::forward(const at::Tensor& x, bool with_branch) const {
 
 std::vector<at::Tensor> Net::gradients() const {
   std::vector<at::Tensor> list;
+  list.reserve(parameters.size());
   for (const auto& [name, tensor] : parameters) list.push_back(tensor.grad());
   return list;
 }

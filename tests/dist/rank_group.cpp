@@ -23,7 +23,7 @@ void RankGroup::start(int64_t rank) {
                                    setup_.device};
   if (setup_.own_host_names) {
     const std::vector<std::string> with_name{"unshare", "--uts", "sh", "-c",
-                                             "hostname \"host$2\" && exec \"$0\" \"$@\""};
+                                             R"(hostname "host$2" && exec "$0" "$@")"};
     command.insert(command.begin(), with_name.begin(), with_name.end());
   }
   // The ranks share few cores, more threads only get into each other's way; and c10d warns with stack traces
