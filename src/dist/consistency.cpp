@@ -1,14 +1,11 @@
 #include "dist/consistency.h"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <sstream>
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
-#include <ATen/ops/cat.h>
-#include <ATen/ops/full.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>

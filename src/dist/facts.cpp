@@ -1,7 +1,7 @@
 #include "dist/facts.h"
 
 #include <algorithm>
-#include <map>
+#include <set>
 #include <sstream>
 
 #include <ATen/ops/full.h>
@@ -51,10 +51,10 @@ bool all_have(const World& world, int64_t value) {
 /// Names in the order in which they first come, ranks one after another.
 std::vector<std::string> all_names(const std::vector<Facts>& by_rank) {
   std::vector<std::string> names;
-  std::map<std::string, bool> seen;
+  std::set<std::string> seen;
   for (const auto& facts : by_rank) {
     for (const auto& [name, value] : facts) {
-      if (seen.emplace(name, true).second) names.push_back(name);
+      if (seen.insert(name).second) names.push_back(name);
     }
   }
   return names;

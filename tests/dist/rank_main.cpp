@@ -5,6 +5,8 @@
 #include <iostream>
 #include <string>
 
+#include <c10/util/Logging.h>
+
 #include "base/error.h"
 #include "roles.h"
 
@@ -53,6 +55,7 @@ int main(int argc, char** argv) {
     std::cerr << "usage: dist_rank ROLE RANK SIZE PORT TIMEOUT_MS DEVICE\n";
     return ampctl::kExitUsage;
   }
+  c10::initLogging();  // reads TORCH_CPP_LOG_LEVEL
   try {
     return run(argv);
   } catch (const ampctl::Error& error) {
