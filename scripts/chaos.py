@@ -289,8 +289,8 @@ class Chaos:
             trial.problems.append(f"exit code {code}, expected {expected}")
         if expected == PEER and not re.search(rf"\brank {fault.rank}\b", said):
             trial.problems.append(f"nobody names rank {fault.rank}")
-        if expected == PEER and fault.number == signal.SIGKILL and "SIGKILL" not in said:
-            trial.problems.append("nobody names SIGKILL")
+        if expected == PEER and fault.number == signal.SIGKILL and "signal 9" not in said:
+            trial.problems.append("nobody names the signal")
         if fault == Fault(signal.SIGKILL, None) and last_words_missing(said):
             trial.problems.append("no worker says that the launcher is gone")
         limit = SLACK + (TIMEOUT if fault.number == signal.SIGSTOP else 0)

@@ -135,10 +135,30 @@ TEST_CASE("A killed worker on one host ends the other host's workers too") {
   INFO(first.output() << second.output());
   CHECK(code == kPeer);
   CHECK(second.exit_code(15s) == kPeer);
-  CHECK_THAT(second.output(), ContainsSubstring("SIGKILL"));
+  CHECK_THAT(second.output(), ContainsSubstring("signal 9 (Killed)"));
   CHECK_THAT(first.output(), ContainsSubstring("rank 1"));
   CHECK(first.all_gone());
   CHECK(second.all_gone());
+}
+
+TEST_CASE("Data missing on one host ends both, each naming the rank that misses it") {
+  const Hosts hosts;
+  if (!hosts.works()) return skip(kNoHosts);
+  const Workspace workspace(kJoinedMlp, images_of(193, 12));
+  const std::vector<std::string> overrides{"data.train.images=data/images", "data.train.labels=data/labels",
+                                           "data.eval.images=data/images", "data.eval.labels=data/labels"};
+  const auto in = [](const std::string& folder, const std::vector<std::string>& command) {
+    return joined({"sh", "-c", "cd \"$0\" && exec \"$@\"", folder}, command);
+  };
+  Job first(workspace, "run", in(workspace.root(), node(hosts, workspace, 0, overrides)));
+  Job second(workspace, "run", in("/", node(hosts, workspace, 1, overrides)));
+  const int code = first.exit_code(kEnd);
+  INFO(first.output() << "\n----\n" << second.output());
+  CHECK(code == kPeer);
+  CHECK(second.exit_code(kEnd) == kEnvironment);
+  CHECK_THAT(second.output(), ContainsSubstring("data/images: does not exist"));
+  CHECK_THAT(first.output(), ContainsSubstring("rank 1 on ampctl-host-1 could not start"));
+  CHECK_THAT(first.output(), ContainsSubstring("data/images: does not exist"));
 }
 
 }  // namespace ampctl::test
