@@ -1,10 +1,13 @@
 // ampctl-worker: one process a GPU. Takes the resolved configuration from the front end and trains.
+#include <cstdlib>
 #include <exception>
 #include <string>
 
 #include <CLI/CLI.hpp>
 #include <fcntl.h>
 #include <unistd.h>
+
+#include <c10/util/Logging.h>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -70,6 +73,10 @@ int run(int argc, char** argv) {
 
 int worker_main(int argc, char** argv) {
   keep_standard_streams();
+  // c10d prints stack traces around failures that this program reports itself; who sets the variable sees
+  // them.
+  setenv("TORCH_CPP_LOG_LEVEL", "ERROR", 0);
+  c10::initLogging();
   try {
     return run(argc, argv);
   } catch (const std::exception& error) {

@@ -168,7 +168,8 @@ void Ranks::leave() {
 void Ranks::end(const Failure& failure) {
   launcher_.reset();
   if (monitor_ != nullptr) monitor_->note_failure(failure.message);
-  if (!quiet_) say(failure);
+  // Our launcher says it, from the error file, beside who failed first and what the others did.
+  if (!quiet_ && !(place_.launcher_fd && place_.error_file)) say(failure);
   if (place_.error_file) launch::write_error_file(*place_.error_file, failure.message, failure.exit_code);
   world_.abort();
   // Threads of the process group may still wait for a dead peer: nothing of theirs may be destroyed.

@@ -60,7 +60,7 @@ void verify(const World& world, const NamedTensors& parameters, const std::vecto
 std::shared_ptr<c10d::Reducer> make_reducer(const World& world, const NamedTensors& parameters,
                                             const DdpOptions& options) {
   const auto params = values(parameters);
-  const int64_t cap = options.bucket_cap_mb * kMiB;
+  const auto cap = static_cast<int64_t>(options.bucket_cap_mb * static_cast<double>(kMiB));
   auto [buckets, caps] = c10d::compute_bucket_assignment_by_size(
       params, {static_cast<size_t>(c10d::kDefaultFirstBucketBytes), static_cast<size_t>(cap)});
   // Gradients come in the reverse of the order in which parameters were made.
@@ -99,8 +99,8 @@ struct DistributedDataParallel::State {
 DistributedDataParallel::DistributedDataParallel(const World& world, const NamedTensors& parameters,
                                                  std::vector<at::Tensor> buffers, const DdpOptions& options) {
   if (world.size() == 1) return;
-  if (options.bucket_cap_mb < 1) {
-    throw usage_error("distributed.bucket_cap_mb: expected at least 1, found " +
+  if (!(options.bucket_cap_mb > 0)) {
+    throw usage_error("distributed.bucket_cap_mb: expected more than 0, found " +
                       std::to_string(options.bucket_cap_mb));
   }
   const NamedTensors unique = without_repetitions(parameters);

@@ -18,7 +18,7 @@ struct DdpOptions {
   /// sum again: relative errors about 2^-11 (float16, whose largest value is 65504) and 2^-8 (bfloat16).
   enum class Compression { none, float16, bfloat16 };
 
-  int64_t bucket_cap_mb = 25;            ///< MiB of gradients sent at once; the first bucket holds 1 MiB
+  double bucket_cap_mb = 25.0;           ///< MiB of gradients sent at once; the first bucket holds 1 MiB
   bool gradient_as_bucket_view = false;  ///< gradients are views of the buckets: zero them in place
   bool find_unused_parameters = false;
   bool broadcast_buffers = true;  ///< rank 0's before each synchronising forward

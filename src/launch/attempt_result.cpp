@@ -66,6 +66,22 @@ std::string others_text(const AttemptResult& result, const WorkerEnd& cause) {
   return text;
 }
 
+// What other ranks that failed by themselves say, each text once.
+std::string other_messages(const AttemptResult& result, const WorkerEnd& cause) {
+  std::map<std::string, std::vector<int64_t>> ranks;
+  for (const auto& end : result.ends) {
+    const bool consequence = end.ended_by_us || (end.signal == 0 && end.exit_code == kExitPeer);
+    if (end.failed() && !consequence && !end.message.empty() && end.message != cause.message)
+      ranks[end.message].push_back(end.rank);
+  }
+  std::string text;
+  for (const auto& [message, who] : ranks) {
+    text += std::string("\n  ") + (who.size() == 1 ? "rank " : "ranks ") + ranks_text(who) +
+            (who.size() == 1 ? " says: " : " say: ") + printable(message);
+  }
+  return text;
+}
+
 }  // namespace
 
 bool WorkerEnd::failed() const {
@@ -106,6 +122,7 @@ std::string failure_report(const AttemptResult& result, const WorkerEnd& cause, 
   }
   const std::string others = others_text(result, cause);
   if (!others.empty()) text += "\n  the others: " + others;
+  text += other_messages(result, cause);
   if (!logs.empty()) text += "\n  its output: " + logs;
   return text;
 }

@@ -41,7 +41,8 @@ struct Verdict {
 /// asked to stop by signal N and the worker ended by that. After a request to stop nothing is restartable.
 [[nodiscard]] Verdict judge(const AttemptResult& result);
 
-/// What somebody must know about a failure: which rank, where, how, when, why; what the others did.
+/// What somebody must know about a failure: which rank, where, how, when, why; what the others did, and say
+/// when theirs is another reason.
 /// `logs` is where the cause's output lies; "" when it went to the terminal.
 [[nodiscard]] std::string failure_report(const AttemptResult& result, const WorkerEnd& cause,
                                          const std::string& host, const std::string& logs);

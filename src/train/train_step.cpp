@@ -11,6 +11,7 @@
 
 #include "amp/autocast.h"
 #include "dist/collectives.h"
+#include "dist/peers.h"
 #include "kernels/grad_stats.h"
 #include "optim/clip.h"
 #include "train/data_parallel.h"
@@ -90,8 +91,13 @@ at::Tensor TrainStep::backward(const data::Batch& batch, double weight, bool las
   const bool reduces = has_ranks() && last;
   if (reduces) ddp_->prepare_forward();
   const at::Tensor loss = forward(model_, batch);
-  if (reduces) ddp_->prepare_backward({loss});
-  scaler_.scale(loss * weight).backward();
+  if (!reduces) {
+    scaler_.scale(loss * weight).backward();
+    return loss.detach();
+  }
+  ddp_->prepare_backward({loss});
+  dist::with_peer_errors(*world_, "the reduction of the gradients",
+                         [&] { scaler_.scale(loss * weight).backward(); });
   return loss.detach();
 }
 

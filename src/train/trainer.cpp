@@ -43,7 +43,7 @@ Outcome Trainer::run() {
     parts_.train_loader.begin_epoch(epoch(), progress_.samples_consumed % parts_.plan.samples_per_epoch);
     const int64_t this_epoch = epoch();
     while (!finished() && epoch() == this_epoch) {
-      sync_guard_.arm();
+      if (run_steps_ >= quiet_from()) sync_guard_.arm();
       tell_monitor(dist::Phase::data);
       auto window = next_window();
       if (!window) return stop();
@@ -57,6 +57,9 @@ Outcome Trainer::run() {
   agreement_.settle();
   return Outcome::done;
 }
+
+// The Reducer puts its buckets in order behind the first step, for which it must read the device.
+int64_t Trainer::quiet_from() const { return has_ranks() ? 2 : 0; }
 
 int64_t Trainer::window_samples() const {
   const int64_t per_epoch = parts_.plan.samples_per_epoch;
@@ -104,6 +107,7 @@ void Trainer::account(const std::vector<data::Batch>& window) {
   current_.samples += planned - corrupt;
   progress_.samples_consumed += planned;
   ++progress_.windows;
+  ++run_steps_;
   ++current_.steps;
   current_.step = progress_.windows;
   for (auto& warning : parts_.train_loader.take_warnings()) warn(std::move(warning));

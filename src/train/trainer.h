@@ -84,6 +84,7 @@ class Trainer {
   void warn(std::string text);
   [[nodiscard]] bool has_ranks() const { return parts_.world.size() > 1; }
   [[nodiscard]] int64_t window_samples() const;
+  [[nodiscard]] int64_t quiet_from() const;
   [[nodiscard]] bool finished() const { return progress_.windows >= parts_.plan.total_windows; }
   [[nodiscard]] int64_t epoch() const { return progress_.samples_consumed / parts_.plan.samples_per_epoch; }
   [[nodiscard]] bool due(int64_t every) const { return every > 0 && progress_.windows % every == 0; }
@@ -97,6 +98,7 @@ class Trainer {
   LoopFigures current_;
   int64_t corrupt_here_ = 0;  ///< damaged samples of this rank that progress_ does not count yet
   std::chrono::steady_clock::time_point clock_;
+  int64_t run_steps_ = 0;  ///< windows done by this process
   int64_t saved_at_ = -1;  ///< windows done at the last save
   std::optional<double> final_top1_;
   int64_t total_samples_ = 0;

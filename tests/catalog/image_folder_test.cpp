@@ -77,7 +77,7 @@ TEST_CASE("An image folder that cannot be trained on is refused in one line") {
       catalog::scan_image_folder(root);
     } catch (const Error& error) {
       CHECK(error.kind() == ErrorKind::environment);
-      const std::string message = error.what();
+      std::string message = error.what();
       CHECK(message.find('\n') == std::string::npos);
       return message;
     }

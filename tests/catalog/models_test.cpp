@@ -7,14 +7,12 @@
 
 #include "base/error.h"
 #include "support/catch.h"
-#include "support/matchers.h"
 #include "support/process.h"
 
 namespace catalog = ampctl::catalog;
 namespace test = ampctl::test;
 using ampctl::Error;
 using catalog::model_cost;
-using test::ContainsSubstring;
 
 TEST_CASE("sizes of models are those of torchvision, and of autograd's own bookkeeping") {
   if (!test::python_has({"torch", "torchvision"})) {

@@ -22,6 +22,9 @@ namespace ampctl::test {
 struct Channel {
   int reader = -1;
   int writer = -1;
+  Channel() = default;
+  Channel(const Channel&) = delete;
+  Channel& operator=(const Channel&) = delete;
   ~Channel() {
     close_reader();
     close_writer();

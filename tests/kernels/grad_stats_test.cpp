@@ -33,7 +33,7 @@ at::Tensor whole_numbers(int64_t numel, c10::Device device, at::ScalarType dtype
 double exact_sum(int64_t numel) {
   double sum = 0.0;
   for (int64_t i = 0; i < numel; ++i) {
-    const double value = static_cast<double>(5 * i % 15 - 7);
+    const auto value = static_cast<double>(5 * i % 15 - 7);
     sum += value * value;
   }
   return sum;

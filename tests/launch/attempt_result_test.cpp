@@ -100,6 +100,21 @@ TEST_CASE(
              ContainsSubstring("signal 9 (Killed)") && ContainsSubstring("dmesg"));
 }
 
+TEST_CASE("Reasons of several ranks are each said once, consequences not at all") {
+  WorkerEnd first = with_code(0, 3);
+  first.message = "no disk";
+  WorkerEnd same = with_code(1, 3);
+  same.message = "no disk";
+  WorkerEnd other = with_code(2, 2);
+  other.message = "unknown key";
+  WorkerEnd peer = with_code(3, 5);
+  peer.message = "rank 0 is gone";
+  const std::string report = failure_report(result_of({first, same, other, peer}), first, "gpu1", "");
+  CHECK_THAT(report, ContainsSubstring("it says: no disk") && ContainsSubstring("rank 2 says: unknown key") &&
+                         !ContainsSubstring("rank 0 is gone"));
+  CHECK(report.find("no disk") == report.rfind("no disk"));
+}
+
 TEST_CASE("Ranks are listed in ranges") {
   CHECK(ranks_text({3, 0, 1, 2, 8}) == "0-3,8");
   CHECK(ranks_text({}).empty());

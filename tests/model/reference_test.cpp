@@ -104,7 +104,7 @@ void sgd_step(const std::vector<at::Tensor>& parameters, std::vector<at::Tensor>
     } else {
       buffers[i] = gradient.clone();
     }
-    at::Tensor parameter = parameters[i];
+    const at::Tensor& parameter = parameters[i];
     parameter.add_(buffers[i], -lr);
     parameter.mutable_grad().reset();
   }

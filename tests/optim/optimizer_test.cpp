@@ -33,7 +33,7 @@ Groups two_parameters(c10::Device device) {
 
 void set_grads(const Groups& groups, double value) {
   for (const auto& group : groups) {
-    for (auto param : group.params) param.mutable_grad() = at::full_like(param.detach(), value);
+    for (const auto& param : group.params) param.mutable_grad() = at::full_like(param.detach(), value);
   }
 }
 

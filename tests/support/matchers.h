@@ -11,8 +11,10 @@ namespace ampctl::test {
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::StartsWith;
 #else
+// NOLINTBEGIN(readability-identifier-naming): Catch2 3's names
 inline auto ContainsSubstring(const std::string& part) { return Catch::Contains(part); }
 inline auto StartsWith(const std::string& part) { return Catch::StartsWith(part); }
+// NOLINTEND(readability-identifier-naming)
 #endif
 
 }  // namespace ampctl::test

@@ -50,7 +50,7 @@ inline Tensors read_tensors(const std::filesystem::path& path) {
 /// ||a - b|| / ||b|| in float64; 0 for equal tensors, also when both are all zeros.
 inline double relative_l2(const at::Tensor& a, const at::Tensor& b) {
   const at::Tensor expected = b.detach().to(at::kCPU, at::kDouble);
-  const double difference = (a.detach().to(at::kCPU, at::kDouble) - expected).norm().item<double>();
+  const auto difference = (a.detach().to(at::kCPU, at::kDouble) - expected).norm().item<double>();
   return difference == 0.0 ? 0.0 : difference / expected.norm().item<double>();
 }
 

@@ -46,7 +46,7 @@ TEST_CASE("Evaluation counts every sample once, whatever the batches") {
   REQUIRE(all.targets.numel() == 14);
   const at::NoGradGuard no_grad;
   const at::Tensor logits = (*setup.model)(all.images);
-  const double loss = at::cross_entropy_loss(logits, all.targets).item<double>();
+  const auto loss = at::cross_entropy_loss(logits, all.targets).item<double>();
   const at::Tensor best = std::get<1>(logits.topk(1, 1)).squeeze(1);
   const auto correct = best.eq(all.targets).sum().item<int64_t>();
   for (const int64_t batch : {1, 4, 5, 14, 64}) {

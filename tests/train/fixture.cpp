@@ -30,6 +30,7 @@ Setup::Setup(const SetupOptions& options) {
   model_config.hidden_sizes = {8};
   model = model::make_model(model_config, input_shape(options.model), kClasses);
   model->to(options.device);
+  if (options.in_float64) model->to(at::kDouble);
   buffers = std::make_unique<train::BufferArena>(*model);
 
   optim::ParamGroup group;
@@ -53,6 +54,8 @@ Setup::Setup(const SetupOptions& options) {
   step_options.autocast_dtype = options.precision == "bfloat16" ? at::kBFloat16 : at::kHalf;
   step_options.clip_grad_norm = options.clip_grad_norm;
   step_options.clip_grad_value = options.clip_grad_value;
+  step_options.synced_micro_batch = options.synced_micro_batch;
+  if (options.in_float64) step_options.image_dtype = at::kDouble;
   step_options.samples_vary = options.samples_vary;
   step_options.image_shape = {input_shape(options.model).channels, input_shape(options.model).height,
                               input_shape(options.model).width};

@@ -30,6 +30,8 @@ struct SetupOptions {
   std::vector<float> lr_table;  ///< empty: constant lr
   uint64_t seed = 0;
   bool samples_vary = false;
+  bool in_float64 = false;  ///< weights; images must be so too
+  int64_t synced_micro_batch = 0;
   c10::Device device = c10::kCPU;
 };
 
@@ -39,7 +41,7 @@ struct Setup {
   std::vector<at::Tensor> parameters() const;
   /// Every tensor that training changes, cloned: parameters, buffers, optimizer state.
   std::vector<at::Tensor> state() const;
-  std::vector<amp::StepRow> rows() { return recorder->drain().rows(); }
+  std::vector<amp::StepRow> rows() const { return recorder->drain().rows(); }
 
   nn::LayerPtr model;
   std::unique_ptr<train::BufferArena> buffers;

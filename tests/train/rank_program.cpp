@@ -1,15 +1,17 @@
 // One rank of the training steps that ranks_test.cpp runs as real processes over Gloo: prints what it ends
-// with. Arguments: scenario, rank, world size, port.
+// with. Arguments: scenario, rank, world size, port, cpu or cuda.
 #include <cstdio>
 #include <exception>
 #include <string>
+
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include "base/error.h"
 #include "ranks_scenario.h"
 
 int main(int argc, char** argv) {
   using namespace ampctl;
-  if (argc != 5) return kExitUsage;
+  if (argc != 6) return kExitUsage;
   try {
     const test::Scenario scenario = test::scenario(argv[1]);
     dist::WorldOptions options;
@@ -18,6 +20,11 @@ int main(int argc, char** argv) {
     options.local_rank = options.rank;
     options.local_size = options.size;
     options.master_port = static_cast<uint16_t>(std::stoul(argv[4]));
+    if (std::string(argv[5]) == "cuda") {
+      options.device = c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(options.rank));
+      options.backend = "nccl";
+      c10::impl::VirtualGuardImpl(c10::kCUDA).setDevice(options.device);
+    }
     options.timeout = std::chrono::seconds(60);
     options.join_timeout = options.timeout;
     dist::World world = dist::World::join(options);

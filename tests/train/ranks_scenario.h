@@ -15,6 +15,7 @@ struct Scenario {
   std::vector<int64_t> windows;  ///< samples of each step, of all ranks together
   int64_t micro_batch = 4;       ///< of a rank
   int64_t overflow_step = -1;    ///< the last rank's gradients of this step are not finite
+  bool sync_batch_norm = false;  ///< alone: every window is one batch
   bool lose_samples = false;     ///< the last sample of every micro-batch is left out, as damaged ones are
 };
 

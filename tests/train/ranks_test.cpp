@@ -9,11 +9,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <ATen/Context.h>
+
 #include "data/shard.h"
 #include "ranks_scenario.h"
 #include "support/background_process.h"
 #include "support/catch.h"
 #include "support/process.h"
+#include "support/skip.h"
 
 namespace ampctl {
 namespace {
@@ -50,14 +53,14 @@ Facts parse(const std::string& text) {
 }
 
 /// What each of `size` processes ends the scenario with.
-std::vector<Facts> run_ranks(const std::string& scenario, int size) {
+std::vector<Facts> run_ranks(const std::string& scenario, int size, const std::string& device = "cpu") {
   const test::TempDir folder;
   const std::string port = std::to_string(free_port());
   std::vector<std::unique_ptr<test::BackgroundProcess>> processes;
   for (int rank = 0; rank < size; ++rank) {
     processes.push_back(std::make_unique<test::BackgroundProcess>(
         std::vector<std::string>{AMPCTL_RANK_PROGRAM, scenario, std::to_string(rank), std::to_string(size),
-                                 port},
+                                 port, device},
         folder.path() / std::to_string(rank)));
   }
   std::vector<Facts> endings;
@@ -70,8 +73,8 @@ std::vector<Facts> run_ranks(const std::string& scenario, int size) {
   return endings;
 }
 
-Facts run_alone(const std::string& name) {
-  return parse(to_text(test::train(test::scenario(name), dist::World::alone(c10::kCPU))));
+Facts run_alone(const std::string& name, c10::Device device = c10::kCPU) {
+  return parse(to_text(test::train(test::scenario(name), dist::World::alone(device))));
 }
 
 double relative_l2(const std::vector<double>& found, const std::vector<double>& expected) {
@@ -95,6 +98,28 @@ TEST_CASE("Ranks take the steps of one process on the joined batch, also when a 
       CHECK(relative_l2(rank.at("losses"), alone.at("losses")) < 1e-6);
     }
     CHECK(ranks[0] == ranks[1]);
+  }
+}
+
+TEST_CASE("Synchronised batch norm makes ranks equal to one process on the joined batch, uneven shares too") {
+  const Facts alone = run_alone("sync_batch_norm");
+  for (const auto& rank : run_ranks("sync_batch_norm", 2))
+    CHECK(relative_l2(rank.at("parameters"), alone.at("parameters")) < 1e-10);
+}
+
+TEST_CASE("Two GPUs take the steps of one, with synchronised batch norm and without, and skip together",
+          "[gpu]") {
+  if (at::getNumGPUs() < 2) return test::skip("there are no two GPUs");
+  for (const std::string scenario : {"uneven", "sync_batch_norm"}) {
+    CAPTURE(scenario);
+    const Facts alone = run_alone(scenario, {c10::kCUDA, 0});
+    const auto ranks = run_ranks(scenario, 2, "cuda");
+    for (const auto& rank : ranks) CHECK(relative_l2(rank.at("parameters"), alone.at("parameters")) < 1e-5);
+    CHECK(ranks[0] == ranks[1]);
+  }
+  for (const auto& rank : run_ranks("overflow", 2, "cuda")) {
+    CHECK(rank.at("skips") == std::vector<double>{0, 0, 1, 0, 0});
+    CHECK(rank.at("scale") == std::vector<double>{32768.0});
   }
 }
 

@@ -62,7 +62,7 @@ TEST_CASE("A step with non-finite gradients changes nothing, in every precision"
         Setup setup(options);
         setup.step->run({make_batch("resnet18", 4)});
         const auto before = setup.state();
-        const int64_t steps = setup.step->counters().steps_done.item<int64_t>();
+        const auto steps = setup.step->counters().steps_done.item<int64_t>();
         // The infinite sample comes second: buffers were already written to by a good forward pass.
         setup.step->run({make_batch("resnet18", 4), make_overflowing_batch("resnet18", 4)});
         CHECK(bit_equal(before, setup.state()));
