@@ -22,6 +22,9 @@ constexpr double kMilliseconds = 1000.0;
 // Libraries and data sets may be cold on one host and warm on another.
 constexpr std::chrono::minutes kJoinTimeout{10};
 
+// Preemption notices allow 20 s and more; who is at fault, and the launcher, take a few of them.
+constexpr std::chrono::seconds kStopLimit{11};
+
 std::string host_name() {
   std::array<char, 256> name{};
   if (gethostname(name.data(), name.size() - 1) != 0) return "unknown host";
@@ -100,7 +103,8 @@ Ranks::Ranks(const launch::WorkerPlace& place, const config::DistributedConfig& 
       end_from_thread(
           "the launcher is gone (it was killed, or it crashed); "
           "its workers end. Start the same command again to go "
-          "on from the latest checkpoint");
+          "on from the latest checkpoint",
+          true);
     });
   }
   world_ = join(place, config, device);
@@ -159,26 +163,40 @@ void Ranks::require_same_plan(const config::RunPlan& plan) {
   dist::require_equal(world_, facts, "what is to be trained");
 }
 
+std::unique_ptr<StopDeadline> Ranks::watch_stop(const std::atomic<bool>& requested,
+                                                const train::Pulse& pulse) {
+  if (world_.size() == 1) return nullptr;
+  return std::make_unique<StopDeadline>(requested, pulse, kStopLimit, [this] {
+    const std::string suspects = monitor_->suspects();
+    end_from_thread(
+        "asked to stop, but the ranks do not end their step together; what was trained since the last "
+        "checkpoint is lost" +
+        (suspects.empty() ? "" : ":\n" + suspects));
+  });
+}
+
 void Ranks::leave() {
   monitor_.reset();
   launcher_.reset();
   world_.leave();
 }
 
+// From the error file, beside who failed first and what the others did.
+bool Ranks::launcher_reports() const { return place_.launcher_fd && place_.error_file; }
+
 void Ranks::end(const Failure& failure) {
   launcher_.reset();
   if (monitor_ != nullptr) monitor_->note_failure(failure.message);
-  // Our launcher says it, from the error file, beside who failed first and what the others did.
-  if (!quiet_ && !(place_.launcher_fd && place_.error_file)) say(failure);
+  if (!quiet_ && !launcher_reports()) say(failure);
   if (place_.error_file) launch::write_error_file(*place_.error_file, failure.message, failure.exit_code);
   world_.abort();
   // Threads of the process group may still wait for a dead peer: nothing of theirs may be destroyed.
   std::_Exit(failure.exit_code);
 }
 
-void Ranks::end_from_thread(const std::string& message) {
+void Ranks::end_from_thread(const std::string& message, bool launcher_is_gone) {
   const Failure failure{kExitPeer, message};
-  say(failure);
+  if (launcher_is_gone || !launcher_reports()) say(failure);
   if (place_.error_file) launch::write_error_file(*place_.error_file, failure.message, failure.exit_code);
   std::_Exit(failure.exit_code);
 }

@@ -1,6 +1,7 @@
 // This process among the ranks that train together: joining, starting together, ending alike.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -16,6 +17,8 @@
 #include "failure.h"
 #include "launch/worker_place.h"
 #include "launcher_watch.h"
+#include "stop_deadline.h"
+#include "train/pulse.h"
 
 namespace ampctl::worker {
 
@@ -39,6 +42,12 @@ class Ranks {
   /// Refuses, on every rank and before the first step, ranks that differ in configuration, data or version.
   void require_same_plan(const config::RunPlan& plan);
 
+  /// While what this returns exists, a request to stop that the trainer does not act upon in time (a peer
+  /// that is stopped, or a read that hangs somewhere) ends the process with 5. Null alone: there is nobody to
+  /// wait for.
+  [[nodiscard]] std::unique_ptr<StopDeadline> watch_stop(const std::atomic<bool>& requested,
+                                                         const train::Pulse& pulse);
+
   /// The orderly end.
   void leave();
 
@@ -46,7 +55,8 @@ class Ranks {
   [[noreturn]] void end(const Failure& failure);
 
  private:
-  [[noreturn]] void end_from_thread(const std::string& message);
+  [[nodiscard]] bool launcher_reports() const;
+  [[noreturn]] void end_from_thread(const std::string& message, bool launcher_is_gone = false);
 
   launch::WorkerPlace place_;
   dist::World world_;

@@ -1,4 +1,5 @@
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <memory>
@@ -75,6 +76,15 @@ void report_end(events::EventBus& bus, events::RunEnded::Outcome outcome, const 
   bus.emit(ended);
 }
 
+// Ranks stop together, so the signal may have reached another one. That one says so in its own output.
+std::string stop_reason(const StopSignals& signals, const dist::World& world) {
+  const int number = signals.signal_number();
+  if (number == 0) return "another rank was asked to stop";
+  const std::string reason = std::string("received SIG") + sigabbrev_np(number);
+  if (!world.is_main()) std::printf("rank %d %s\n", static_cast<int>(world.rank()), reason.c_str());
+  return reason;
+}
+
 int run(train::Trainer& trainer, const config::RunPlan& plan, events::EventBus& bus, const dist::World& world,
         const StopSignals& signals) {
   using EndedOutcome = events::RunEnded::Outcome;
@@ -84,8 +94,7 @@ int run(train::Trainer& trainer, const config::RunPlan& plan, events::EventBus& 
       report_end(bus, EndedOutcome::done, "", trainer, world, start);
       return kExitDone;
     }
-    report_end(bus, EndedOutcome::preempted,
-               std::string("received SIG") + sigabbrev_np(signals.signal_number()), trainer, world, start);
+    report_end(bus, EndedOutcome::preempted, stop_reason(signals, world), trainer, world, start);
     return kExitPreempted;
   } catch (const c10::OutOfMemoryError& error) {
     const std::string text = train::out_of_memory_advice(plan, train::memory_stats(world.device()),
@@ -190,10 +199,12 @@ class Training {
     const auto train_loader = build_train_loader(*plan_, datasets_.train, world_, stop);
     std::unique_ptr<data::Loader> eval_loader;
     if (datasets_.eval) eval_loader = build_eval_loader(*plan_, datasets_.eval, world_, stop);
-    train::Trainer trainer({*plan_, live(), *parts_.recorder, step_options(*plan_), *train_loader,
-                            eval_loader.get(), parts_.parameter_names, datasets_.train->class_names(),
-                            folder_.checkpoints, bus_, signals_.requested(), world_, ranks_.monitor()},
-                           progress_);
+    train::Trainer trainer(
+        {*plan_, live(), *parts_.recorder, step_options(*plan_), *train_loader, eval_loader.get(),
+         parts_.parameter_names, datasets_.train->class_names(), folder_.checkpoints, bus_,
+         signals_.requested(), world_, ranks_.monitor(), &pulse_},
+        progress_);
+    const auto deadline = ranks_.watch_stop(signals_.requested(), pulse_);
     signals_.started();
     return worker::run(trainer, *plan_, bus_, world_, signals_);
   }
@@ -213,6 +224,7 @@ class Training {
   std::optional<dist::DistributedDataParallel> ddp_;
   std::optional<fs::path> resumed_from_;
   train::Progress progress_;
+  train::Pulse pulse_;
 };
 
 }  // namespace

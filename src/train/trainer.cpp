@@ -68,6 +68,7 @@ int64_t Trainer::window_samples() const {
 
 void Trainer::tell_monitor(dist::Phase phase) {
   if (parts_.monitor != nullptr) parts_.monitor->at(phase, progress_.windows);
+  if (parts_.pulse != nullptr) parts_.pulse->steps.fetch_add(1);
 }
 
 // Ranks see a divergence when their rows happen to arrive; the verdict makes them end behind the same step.
@@ -253,6 +254,7 @@ void Trainer::meet_ranks() {
 }
 
 Outcome Trainer::stop() {
+  if (parts_.pulse != nullptr) parts_.pulse->stopping.store(true);
   agreement_.settle();
   settle();
   if (saved_at_ != progress_.windows) save();

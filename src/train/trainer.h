@@ -19,6 +19,7 @@
 #include "train/checkpoint_io.h"
 #include "train/evaluator.h"
 #include "train/progress.h"
+#include "train/pulse.h"
 #include "train/step_log.h"
 #include "train/sync_guard.h"
 #include "train/train_step.h"
@@ -40,6 +41,7 @@ struct TrainerParts {
   const std::atomic<bool>& stop;     ///< this process was asked to stop
   const dist::World& world;          ///< the ranks that train together; of one: alone
   dist::Monitor* monitor = nullptr;  ///< told of every step; null: nobody watches
+  Pulse* pulse = nullptr;            ///< likewise
 };
 
 enum class Outcome { done, preempted };

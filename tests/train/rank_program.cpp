@@ -4,6 +4,7 @@
 #include <exception>
 #include <string>
 
+#include <ATen/Parallel.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include "base/error.h"
@@ -27,6 +28,8 @@ int main(int argc, char** argv) {
     }
     options.timeout = std::chrono::seconds(60);
     options.join_timeout = options.timeout;
+    // Ranks share the cores of a test machine.
+    at::set_num_threads(1);
     dist::World world = dist::World::join(options);
     std::printf("%s", test::to_text(test::train(scenario, world)).c_str());
     world.leave();
