@@ -58,4 +58,9 @@ TEST_CASE("Three processes, whose shares never divide evenly, train as one does"
   check_equal_to_one(workspace, {}, 3);
 }
 
+TEST_CASE("Sixteen processes train as one does") {
+  const Workspace workspace(kJoinedMlp, images_of(203, 12));
+  check_equal_to_one(workspace, {"data.global_batch_size=48"}, 16);
+}
+
 }  // namespace ampctl::test

@@ -27,7 +27,9 @@ until_true trained
 scancel --signal=USR1 "$job"
 until_true requeueing
 until_true pending
-scontrol update JobId="$job" StartTime=now   # Slurm itself waits two minutes, for old credentials to expire
+# Slurm itself waits two minutes, for old credentials to expire; within the same seconds they are refused.
+sleep 3
+scontrol update JobId="$job" StartTime=now
 until_true ended
 cat "slurm-$job.out"
 scontrol show job "$job"
