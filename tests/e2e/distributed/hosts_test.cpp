@@ -77,6 +77,26 @@ TEST_CASE("Two hosts with two workers each train as one process does") {
         kRounding);
 }
 
+TEST_CASE("With PyTorchJob's variables and no flag each host's process is the worker of its rank") {
+  const Hosts hosts;
+  if (!hosts.works()) return skip(kNoHosts);
+  const Workspace workspace(kJoinedMlp, images_of(193, 12));
+  // Versions of the operator tell the master pod that the master is localhost; none gives a local rank.
+  const auto variables = [](const std::string& rank, const std::string& master) {
+    return std::vector<std::string>{"RANK=" + rank, "WORLD_SIZE=2", "MASTER_ADDR=" + master,
+                                    "MASTER_PORT=23456"};
+  };
+  Job first(workspace, "run", hosts.on(0, workspace.command("run")), variables("0", "localhost"));
+  Job second(workspace, "run", hosts.on(1, workspace.command("run")), variables("1", Hosts::address(0)));
+  const int code = first.exit_code();
+  INFO(first.output() << second.output());
+  CHECK(code == 0);
+  REQUIRE(second.exit_code() == 0);
+  REQUIRE(workspace.train("one").exit_code == 0);
+  CHECK(weights_distance(latest(workspace.run_folder("run")), latest(workspace.run_folder("one"))) <
+        kRounding);
+}
+
 TEST_CASE("A cut cable ends both hosts within the timeout, each naming the other") {
   const Hosts hosts;
   if (!hosts.works()) return skip(kNoHosts);
