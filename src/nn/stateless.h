@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "kernels/max_pool.h"
 #include "nn/layer.h"
 
 namespace ampctl::nn {
@@ -13,11 +14,7 @@ class ReLU : public Layer {
   at::Tensor forward(const at::Tensor& input) override;
 };
 
-struct MaxPool2dOptions {
-  int64_t kernel_size = 2;
-  int64_t stride = 2;
-  int64_t padding = 0;
-};
+using MaxPool2dOptions = kernels::PoolWindow;
 
 /// (N, C, H, W) to (N, C, H', W').
 class MaxPool2d : public Layer {
