@@ -321,8 +321,8 @@ class Chaos:
 
 
 def last_words_missing(said: str) -> bool:
-    """Workers that had begun to train say it in their logs; before that there may be no log to say it in."""
-    return "training on" in said and "launcher" not in said
+    """Workers that were training say it in their logs; before that there may be no log, and after it no reason."""
+    return "training on" in said and "Done: " not in said and "launcher" not in said
 
 
 def summary(trials: list[Trial], chaos: Chaos) -> str:

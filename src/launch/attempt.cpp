@@ -159,9 +159,11 @@ void Attempt::note_end(const WorkerEnd& end) {
   const auto error = read_error_file(rank_files(job_.log_dir, number_, end.rank).error);
   if (error) result_.ends.back().message = error->message;
   failed_ = failed_ || end.failed();
+  if (ending_) return;
   // Whoever was preempted alone, before all had met, leaves the others waiting: they are asked as well.
   const bool tells_others = end.failed() || end.exit_code == kExitPreempted;
-  if (tells_others && !ask_at_ && !ending_) ask_at_ = Clock::now() + patience_.settle;
+  const auto at = Clock::now() + (tells_others ? patience_.settle : patience_.farewell);
+  ask_at_ = std::min(ask_at_.value_or(at), at);
 }
 
 void Attempt::act_on_time() {
@@ -173,12 +175,17 @@ void Attempt::act_on_time() {
     }
     signal_all(SIGTERM);
     signal_all(SIGCONT);
-    if (failed_) end_rest();
+    if (failed_ || all_done()) end_rest();
   }
   if (kill_at_ && now >= *kill_at_) {
     kill_at_.reset();
     signal_all(SIGKILL);
   }
+}
+
+bool Attempt::all_done() const {
+  return std::all_of(result_.ends.begin(), result_.ends.end(),
+                     [](const WorkerEnd& end) { return end.signal == 0 && end.exit_code == kExitDone; });
 }
 
 void Attempt::end_rest() {

@@ -22,6 +22,9 @@ struct Patience {
   std::chrono::milliseconds settle{1000};
   /// From the request to end, after a failure, to SIGKILL.
   std::chrono::milliseconds ending{10000};
+  /// After a first rank is done, for the others, which leave together: one that is stopped or hangs in its
+  /// last moments would be waited for for ever.
+  std::chrono::milliseconds farewell{15000};
 };
 
 class Attempt {
@@ -37,8 +40,9 @@ class Attempt {
   Attempt& operator=(const Attempt&) = delete;
 
   /// Starts the workers and waits until the last has ended. A failure of one ends the others: after
-  /// `settle` by SIGTERM, then by SIGKILL. SIGTERM, SIGINT and SIGUSR1 are passed on to all. Throws an
-  /// environment error when they cannot be started.
+  /// `settle` by SIGTERM, then by SIGKILL; and so does the end of one that is done, after `farewell`.
+  /// SIGTERM, SIGINT and SIGUSR1 are passed on to all. Throws an environment error when they cannot be
+  /// started.
   [[nodiscard]] AttemptResult run();
 
  private:
@@ -52,6 +56,7 @@ class Attempt {
   void take_ends();
   void note_end(const WorkerEnd& end);
   void act_on_time();
+  [[nodiscard]] bool all_done() const;
   void end_rest();
   void signal_all(int number) const;
 

@@ -75,6 +75,17 @@ TEST_CASE("Workers that heed nothing are killed ten seconds after they were aske
   CHECK(light.workers().empty());
 }
 
+TEST_CASE("A worker that goes on when the others are done is not waited for for ever") {
+  const LightRun light;
+  const auto began = Clock::now();
+  const auto result = light.run(kThree, {"LIGHT_HOLD=-1", "LIGHT_DEAF=peers", "LIGHT_DO=0:exit:0;1:exit:0"});
+  const auto took = Clock::now() - began;
+  CHECK(result.exit_code == 75);
+  CHECK(took > std::chrono::seconds(15));
+  CHECK(took < std::chrono::seconds(25));
+  CHECK(light.workers().empty());
+}
+
 TEST_CASE("A stopped worker ends with the others, and the report mentions it") {
   const LightRun light;
   const auto launcher = light.start(kThree, {"LIGHT_HOLD=-1", "LIGHT_DEAF=peers"});
