@@ -18,15 +18,29 @@ done
 folder=$(mktemp -d /tmp/with_slurm.XXXXXX)
 chmod 711 "$folder"   # munge wants to be sure that nobody else can replace its socket
 daemons=()
+# Every process that this Slurm has started, by the variable that all inherit.
+# shellcheck disable=SC2317  # called by stop
+children() {
+  local environment
+  for environment in /proc/[0-9]*/environ; do
+    if grep --quiet --null-data --line-regexp "SLURM_CONF=$folder/slurm.conf" "$environment" 2>/dev/null; then
+      environment=${environment%/environ}
+      echo "${environment#/proc/}"
+    fi
+  done
+}
 # shellcheck disable=SC2317  # called by the trap
 stop() {
+  local signal pid
+  scancel --quiet --user root 2>/dev/null || true
   for signal in TERM KILL; do
-    for pid in "${daemons[@]}"; do kill -"$signal" "$pid" 2>/dev/null || true; done
+    for pid in "${daemons[@]}" $(children); do kill -"$signal" "$pid" 2>/dev/null || true; done
     for _ in {1..50}; do
       kill -0 "${daemons[@]}" 2>/dev/null || break
       sleep 0.1
     done
   done
+  for pid in $(children); do kill -KILL "$pid" 2>/dev/null || true; done
   rm -rf "$folder"
 }
 trap stop EXIT
