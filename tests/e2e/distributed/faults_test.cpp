@@ -24,7 +24,8 @@ const std::vector<std::string> kLong = joined(kOften, {"train.steps=500"});
 std::string host_name() {
   std::string name(256, '\0');
   gethostname(name.data(), name.size());
-  return name.c_str();
+  name.resize(name.find('\0'));
+  return name;
 }
 
 class Run {
@@ -56,8 +57,8 @@ void check_goes_on_as_if_nothing_happened(const Workspace& workspace, const std:
   REQUIRE(rest.exit_code == 0);
   const auto whole = run(ranks(workspace.command("whole", kLong), 2), {}, kRunLimit);
   REQUIRE(whole.exit_code == 0);
-  CHECK(checkpoint_difference(latest(workspace.run_folder(name)), latest(workspace.run_folder("whole"))) ==
-        "");
+  CHECK(checkpoint_difference(latest(workspace.run_folder(name)), latest(workspace.run_folder("whole")))
+            .empty());
 }
 
 }  // namespace
@@ -111,7 +112,7 @@ TEST_CASE("With --max-restarts a killed worker costs a restart, and the result i
   CHECK(run.job.all_gone());
   const auto whole = test::run(ranks(workspace.command("whole", kLong), 2), {}, kRunLimit);
   REQUIRE(whole.exit_code == 0);
-  CHECK(checkpoint_difference(latest(run.folder()), latest(workspace.run_folder("whole"))) == "");
+  CHECK(checkpoint_difference(latest(run.folder()), latest(workspace.run_folder("whole"))).empty());
 }
 
 TEST_CASE("A restart without a checkpoint begins anew, and wrong configurations are not restarted") {

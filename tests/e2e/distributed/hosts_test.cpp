@@ -168,7 +168,7 @@ TEST_CASE("Data missing on one host ends both, each naming the rank that misses 
   const std::vector<std::string> overrides{"data.train.images=data/images", "data.train.labels=data/labels",
                                            "data.eval.images=data/images", "data.eval.labels=data/labels"};
   const auto in = [](const std::string& folder, const std::vector<std::string>& command) {
-    return joined({"sh", "-c", "cd \"$0\" && exec \"$@\"", folder}, command);
+    return joined({"sh", "-c", R"(cd "$0" && exec "$@")", folder}, command);
   };
   Job first(workspace, "run", in(workspace.root(), node(hosts, workspace, 0, overrides)));
   Job second(workspace, "run", in("/", node(hosts, workspace, 1, overrides)));

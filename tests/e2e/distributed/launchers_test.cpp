@@ -79,7 +79,7 @@ TEST_CASE("Under mpirun ampctl train is the worker of its rank") {
 TEST_CASE("mpirun hands SIGUSR1 on: all ranks save, 75, and the same command goes on") {
   if (!on_path("mpirun")) return skip("there is no mpirun (apt-get install openmpi-bin)");
   const Workspace workspace(kJoinedMlp, images_of(193, 12));
-  const std::vector<std::string> overrides{"train.steps=1000", "log.every_steps=5"};
+  const std::vector<std::string> overrides{"train.steps=400", "log.every_steps=5"};
   const fs::path folder = workspace.run_folder("run");
   Job job(workspace, "run", joined(mpirun(), workspace.command("run", overrides)));
   REQUIRE(eventually([&] { return last_step(folder) > 10; }, kRunLimit));
@@ -92,7 +92,7 @@ TEST_CASE("mpirun hands SIGUSR1 on: all ranks save, 75, and the same command goe
   Job again(workspace, "run", joined(mpirun(), workspace.command("run", overrides)));
   CHECK(again.exit_code() == 0);
   REQUIRE(run(ranks(workspace.command("whole", overrides), 2), {}, kRunLimit).exit_code == 0);
-  CHECK(checkpoint_difference(latest(folder), latest(workspace.run_folder("whole"))) == "");
+  CHECK(checkpoint_difference(latest(folder), latest(workspace.run_folder("whole"))).empty());
 }
 
 TEST_CASE("Under srun ampctl train is the worker of its task") {
@@ -107,13 +107,13 @@ TEST_CASE("Under srun ampctl train is the worker of its task") {
 
 TEST_CASE("The sbatch file requeues a job that SIGUSR1 stopped, and it goes on to the same result") {
   const Workspace workspace(kJoinedMlp, images_of(193, 12));
-  const std::vector<std::string> overrides{"train.steps=1500", "log.every_steps=5"};
+  const std::vector<std::string> overrides{"train.steps=800", "log.every_steps=5"};
   const fs::path scripts = source_dir() / "tests/e2e/distributed";
   const std::string path = fs::path(AMPCTL_PROGRAM).parent_path().string() + ":" + getenv("PATH");
   // In the workspace, where Slurm writes the job's log.
   Job job(
       workspace, "run",
-      joined({"sh", "-c", "cd \"$0\" && exec \"$@\"", workspace.root(), with_slurm(), scripts / "requeue.sh",
+      joined({"sh", "-c", R"(cd "$0" && exec "$@")", workspace.root(), with_slurm(), scripts / "requeue.sh",
               source_dir() / "configs/cluster/slurm_one_node.sbatch", workspace.run_folder("run")},
              overrides),
       {"PATH=" + path, "CONFIG=" + workspace.config().string()});
@@ -128,8 +128,8 @@ TEST_CASE("The sbatch file requeues a job that SIGUSR1 stopped, and it goes on t
 
   const auto whole = run(ranks(workspace.command("whole", overrides), 2), {}, kRunLimit);
   REQUIRE(whole.exit_code == 0);
-  CHECK(checkpoint_difference(latest(workspace.run_folder("run")), latest(workspace.run_folder("whole"))) ==
-        "");
+  CHECK(checkpoint_difference(latest(workspace.run_folder("run")), latest(workspace.run_folder("whole")))
+            .empty());
 }
 
 }  // namespace ampctl::test

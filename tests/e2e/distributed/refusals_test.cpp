@@ -132,7 +132,7 @@ TEST_CASE("Data missing on one rank ends every rank, and is said once on a host"
   // Relative paths, found from one rank's working directory only.
   const std::vector<std::string> overrides{"data.train.images=data/images", "data.train.labels=data/labels",
                                            "data.eval.images=data/images", "data.eval.labels=data/labels"};
-  const std::vector<std::string> in{"sh", "-c", "cd \"$0\" && exec \"$@\""};
+  const std::vector<std::string> in{"sh", "-c", R"(cd "$0" && exec "$@")"};
   const auto command = workspace.command("run", overrides);
   Job first(workspace, "run", joined(joined(in, {workspace.root()}), command), rank_of_two(0, port));
   Job second(workspace, "run", joined(joined(in, {"/"}), command), rank_of_two(1, port));
