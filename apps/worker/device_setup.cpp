@@ -32,7 +32,7 @@ c10::Device choose_device(const std::string& wanted, const launch::WorkerPlace& 
         "`device: auto` to train without one");
   }
   const c10::impl::VirtualGuardImpl cuda(c10::kCUDA);
-  const int64_t gpus = cuda.deviceCount();
+  const auto gpus = static_cast<int64_t>(static_cast<unsigned char>(cuda.deviceCount()));
   const int64_t index = sees_own_gpu_only(place, gpus) ? 0 : place.local_rank;
   if (index >= gpus) {
     throw environment_error("local rank " + std::to_string(place.local_rank) +

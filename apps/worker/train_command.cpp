@@ -80,7 +80,7 @@ void report_end(events::EventBus& bus, events::RunEnded::Outcome outcome, const 
 std::string stop_reason(const StopSignals& signals, const dist::World& world) {
   const int number = signals.signal_number();
   if (number == 0) return "another rank was asked to stop";
-  const std::string reason = std::string("received SIG") + sigabbrev_np(number);
+  std::string reason = std::string("received SIG") + sigabbrev_np(number);
   if (!world.is_main()) std::printf("rank %d %s\n", static_cast<int>(world.rank()), reason.c_str());
   return reason;
 }

@@ -53,7 +53,7 @@ at::Tensor along_channels(const at::Tensor& values, const at::Tensor& input) {
 /// Mean and biased variance of this rank's batch, which is not empty.
 std::tuple<at::Tensor, at::Tensor> local_statistics(const at::Tensor& input) {
   if (input.is_cuda()) return at::batch_norm_update_stats(input, {}, {}, /*momentum=*/0.0);
-  auto [var, mean] = at::var_mean(input.to(sum_type(input)), dims_but_channels(input), /*correction=*/0);
+  auto [var, mean] = at::var_mean(input.to(sum_type(input)), dims_but_channels(input), /*unbiased=*/false);
   return {std::move(mean), std::move(var)};
 }
 
@@ -68,7 +68,8 @@ at::Tensor local_sums(const at::Tensor& input) {
   means.copy_(mean);
   sums.narrow(0, channels, channels).copy_(var).addcmul_(means, means);
   sums.narrow(0, 2 * channels, 1).fill_(1);
-  return sums.mul_(static_cast<double>(input.numel() / channels));
+  const int64_t count = input.numel() / channels;
+  return sums.mul_(static_cast<double>(count));
 }
 
 JointStatistics joint_statistics(const at::Tensor& input, double eps, const SumOverRanks& sum_over_ranks) {

@@ -20,14 +20,14 @@ namespace ampctl::train {
 
 TrainStep::TrainStep(nn::Layer& model, optim::Optimizer& optimizer, amp::GradScaler& scaler,
                      amp::ScaleRecorder& recorder, BufferArena& buffers, at::Tensor lr_table,
-                     const StepOptions& options)
+                     StepOptions options)
     : model_(model),
       optimizer_(optimizer),
       scaler_(scaler),
       recorder_(recorder),
       buffers_(buffers),
       lr_table_(std::move(lr_table)),
-      options_(options) {
+      options_(std::move(options)) {
   const auto counter = at::TensorOptions().device(lr_table_.device()).dtype(at::kLong);
   counters_ = {at::zeros({}, counter), at::zeros({}, counter)};
   if (scaler_.is_enabled()) scaler_.materialize(lr_table_.device());

@@ -47,8 +47,7 @@ class TrainStep {
  public:
   /// `lr_table` (n) float32 on the training device: the rate after k updates stands at index k.
   TrainStep(nn::Layer& model, optim::Optimizer& optimizer, amp::GradScaler& scaler,
-            amp::ScaleRecorder& recorder, BufferArena& buffers, at::Tensor lr_table,
-            const StepOptions& options);
+            amp::ScaleRecorder& recorder, BufferArena& buffers, at::Tensor lr_table, StepOptions options);
 
   /// From now on a step is one of all ranks: gradients are averaged by `ddp` behind the window's last
   /// backward pass, and found_inf, loss and sample count are summed over `world` on the device, so that every

@@ -66,7 +66,7 @@ int64_t Trainer::window_samples() const {
   return std::min(parts_.plan.global_batch, per_epoch - progress_.samples_consumed % per_epoch);
 }
 
-void Trainer::tell_monitor(dist::Phase phase) {
+void Trainer::tell_monitor(dist::Phase phase) const {
   if (parts_.monitor != nullptr) parts_.monitor->at(phase, progress_.windows);
   if (parts_.pulse != nullptr) parts_.pulse->steps.fetch_add(1);
 }

@@ -70,7 +70,7 @@ class Trainer {
   void account(const std::vector<data::Batch>& window);
   bool after_window();
   bool stop_agreed();
-  void tell_monitor(dist::Phase phase);
+  void tell_monitor(dist::Phase phase) const;
   void begin_log();
   void lap();
   void publish_ready(bool wait);

@@ -75,6 +75,7 @@ void check_mixed_dtypes(c10::Device device) {
   const std::vector<at::ScalarType> dtypes{at::kFloat, at::kDouble, at::kFloat, at::kDouble};
   const auto make = [&] {
     std::vector<at::Tensor> grads;
+    grads.reserve(dtypes.size());
     for (const auto dtype : dtypes)
       grads.push_back(at::full({3, 5}, 8.0, at::TensorOptions(device).dtype(dtype)));
     return grads;

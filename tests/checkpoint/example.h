@@ -22,7 +22,7 @@ inline std::vector<float> example_weights(int64_t step, char letter) {
 }
 
 inline std::string example_state(int64_t step, char letter) {
-  return "{\"step\": " + std::to_string(step) + ", \"letter\": \"" + letter + "\"}";
+  return R"({"step": )" + std::to_string(step) + R"(, "letter": ")" + letter + "\"}";
 }
 
 inline std::filesystem::path save_example(const std::filesystem::path& checkpoints, int64_t step,

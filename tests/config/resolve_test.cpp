@@ -255,6 +255,7 @@ TEST_CASE("evaluation data has to fit the training data") {
 
 TEST_CASE("processes multiply the global batch, and their number must be the one that was started") {
   ExperimentConfig config = with_batch(10);
+  config.device = "auto";
   const RunPlan plan = resolve(config, kImages, std::nullopt, {4, "cpu"});
   CHECK(plan.world_size == 4);
   CHECK(plan.global_batch == 40);
@@ -270,6 +271,7 @@ TEST_CASE("processes multiply the global batch, and their number must be the one
 
 TEST_CASE("data_parallel is one process, without synchronised batch norm") {
   ExperimentConfig config = with_batch(10);
+  config.device = "auto";
   config.distributed.strategy = "data_parallel";
   CHECK(message_of_plan(config, kImages).empty());
   CHECK(message_of_plan(config, kImages, {2, "cpu"})

@@ -54,7 +54,9 @@ amp:
   {enabled: false, dtype: bf16, cache_enabled: false, allow_tf32: true, fp32_modules: ["*.bn?", "${NOT:head}", "$${x}"],
    scaler: {enabled: false, init_scale: 2, growth_factor: 3, backoff_factor: 0.25, growth_interval: 4, min_scale: 0,
             max_consecutive_skips: 0}}
-distributed: {world_size: 1, backend: gloo, bucket_cap_mb: 0.5}
+distributed:
+  {world_size: 1, strategy: data_parallel, backend: gloo, timeout: 30, bucket_cap_mb: 0.5, gradient_compression: float16,
+   gradient_as_bucket_view: true, broadcast_buffers: false, find_unused_parameters: true, sync_batch_norm: true}
 checkpoint: {every_steps: 5, keep: 1, keep_best: false, resume: "runs/a b/step-00000001"}
 log: {every_steps: 1, progress: none, level: trace, cuda_sync_debug: warn}
 output: "runs/tab\tnew\nline"

@@ -45,6 +45,7 @@ std::vector<data::Batch> epoch_of(data::Loader& loader, int64_t epoch, int64_t s
 
 at::Tensor images_of(const std::vector<data::Batch>& batches) {
   std::vector<at::Tensor> parts;
+  parts.reserve(batches.size());
   for (const auto& batch : batches) {
     if (batch.size > 0) parts.push_back(batch.images.cpu());
   }
@@ -53,12 +54,14 @@ at::Tensor images_of(const std::vector<data::Batch>& batches) {
 
 at::Tensor targets_of(const std::vector<data::Batch>& batches) {
   std::vector<at::Tensor> parts;
+  parts.reserve(batches.size());
   for (const auto& batch : batches) parts.push_back(batch.targets.cpu());
   return at::cat(parts);
 }
 
 std::vector<int64_t> sizes_of(const std::vector<data::Batch>& batches) {
   std::vector<int64_t> sizes;
+  sizes.reserve(batches.size());
   for (const auto& batch : batches) sizes.push_back(batch.size);
   return sizes;
 }

@@ -81,7 +81,7 @@ double largest_difference(const std::vector<at::Tensor>& actual, const std::vect
   for (size_t i = 0; i < expected.size(); ++i) {
     if (!expected[i].defined()) continue;
     const at::Tensor right = expected[i].to(at::kDouble);
-    const double difference = (actual[i].to(at::kDouble) - right).norm().item<double>();
+    const auto difference = (actual[i].to(at::kDouble) - right).norm().item<double>();
     largest = std::max(largest, difference / right.norm().item<double>());
   }
   return largest;

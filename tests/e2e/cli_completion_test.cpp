@@ -20,10 +20,10 @@ std::vector<std::string> sorted_lines(const std::string& text) {
 
 // What bash offers for a line with the cursor at its end. `word_breaks` as in an interactive shell.
 std::vector<std::string> bash_offers(const std::string& line, const std::filesystem::path& folder = ".") {
-  const std::string script = "cd '" + folder.string() + "' && source <(" + kAmpctl +
-                             " completion bash) && COMP_WORDBREAKS=$' \\t\\n\"\\'@><=;|&(:' && COMP_LINE='" +
-                             line +
-                             "' && COMP_POINT=${#COMP_LINE} && _ampctl && printf '%s\\n' \"${COMPREPLY[@]}\"";
+  const std::string script =
+      "cd '" + folder.string() + "' && source <(" + kAmpctl +
+      R"x( completion bash) && COMP_WORDBREAKS=$' \t\n"\'@><=;|&(:' && COMP_LINE=')x" + line +
+      R"x(' && COMP_POINT=${#COMP_LINE} && _ampctl && printf '%s\n' "${COMPREPLY[@]}")x";
   const auto result = run({"bash", "--norc", "-c", script});
   INFO(result.err);
   CHECK(result.err.empty());

@@ -11,7 +11,8 @@ namespace {
 
 const std::vector<std::string> kTwo{"--nproc-per-node", "2", "--max-restarts", "3"};
 
-std::unique_ptr<BackgroundProcess> start_and_meet(const LightRun& light, std::vector<std::string> env) {
+std::unique_ptr<BackgroundProcess> start_and_meet(const LightRun& light,
+                                                  const std::vector<std::string>& env) {
   auto launcher = light.start(kTwo, env);
   REQUIRE(light.has_workers(2));
   REQUIRE(eventually([&] { return launcher->output().find("met 2") != std::string::npos; }, kSoon));

@@ -15,7 +15,6 @@
 #include "support/matchers.h"
 #include "support/process.h"
 
-using ampctl::Error;
 using ampctl::FileDescriptor;
 using ampctl::launch::ChildCommand;
 using ampctl::launch::ChildEnd;

@@ -21,7 +21,7 @@ constexpr const char* kAnswer =
                  "free_memory_bytes":null,"multiprocessors":132}],"cuda_error":null})";
 
 std::filesystem::path script(const TempDir& folder, const std::string& body) {
-  const auto path = folder.path() / "worker";
+  auto path = folder.path() / "worker";
   std::ofstream(path) << "#!/bin/sh\n" << body << "\n";
   std::filesystem::permissions(path, std::filesystem::perms::owner_all);
   return path;

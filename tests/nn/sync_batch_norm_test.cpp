@@ -253,8 +253,8 @@ TEST_CASE("On a GPU synchronised batch norm is batch norm of the joined batch in
        {GpuCase{at::kDouble, 1e-12}, {at::kFloat, 1e-5}, {at::kHalf, 0x1p-10}, {at::kBFloat16, 0x1p-7}}) {
     for (const auto format : {at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast}) {
       INFO(c10::toString(type) << ' ' << static_cast<int>(format));
-      const auto images = [&] {
-        return at::randn({6, kChannels, 8, 8}, at::TensorOptions().device(at::kCUDA).dtype(type))
+      const auto images = [&, dtype = type] {
+        return at::randn({6, kChannels, 8, 8}, at::TensorOptions().device(at::kCUDA).dtype(dtype))
             .contiguous(format);
       };
       const at::Tensor input = images();

@@ -21,8 +21,7 @@ constexpr auto kPoll = std::chrono::milliseconds(5);
 
 BackgroundProcess::BackgroundProcess(const std::vector<std::string>& command, std::filesystem::path log,
                                      const std::vector<std::string>& env)
-    : log_(std::move(log)) {
-  pid_ = fork();
+    : log_(std::move(log)), pid_(fork()) {
   if (pid_ < 0) throw std::runtime_error("fork failed");
   if (pid_ > 0) return;
   const int fd = open(log_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);

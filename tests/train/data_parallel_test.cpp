@@ -126,7 +126,7 @@ TEST_CASE("A replica's thread enters autocast by itself and leaves it again") {
   const auto output_types = [&](bool autocast) {
     types.clear();
     parallel.run(batch, {}, [&](nn::Layer& replica, const data::Batch& part, const at::Tensor& scale) {
-      const at::Tensor loss = Body{1, autocast}(replica, part, scale);
+      at::Tensor loss = Body{1, autocast}(replica, part, scale);
       const amp::Autocast region(at::kCPU, at::kBFloat16, autocast);
       const std::lock_guard<std::mutex> lock(mutex);
       types.push_back(replica(part.images).scalar_type());

@@ -21,8 +21,6 @@
 namespace ampctl {
 namespace {
 
-using test::Ending;
-
 constexpr std::chrono::seconds kLimit{120};
 
 uint16_t free_port() {
@@ -57,6 +55,7 @@ std::vector<Facts> run_ranks(const std::string& scenario, int size, const std::s
   const test::TempDir folder;
   const std::string port = std::to_string(free_port());
   std::vector<std::unique_ptr<test::BackgroundProcess>> processes;
+  processes.reserve(static_cast<size_t>(size));
   for (int rank = 0; rank < size; ++rank) {
     processes.push_back(std::make_unique<test::BackgroundProcess>(
         std::vector<std::string>{AMPCTL_RANK_PROGRAM, scenario, std::to_string(rank), std::to_string(size),

@@ -92,9 +92,9 @@ TEST_CASE("config.yaml of a run repeats it bit for bit") {
            again.string()});
   INFO(result.out << result.err);
   REQUIRE(result.exit_code == 0);
-  CHECK(checkpoint_difference(latest(again), latest(workspace.run_folder("run"))) == "");
+  CHECK(checkpoint_difference(latest(again), latest(workspace.run_folder("run"))).empty());
   REQUIRE(workspace.train("other", {"optimizer.lr=0.003", "seed=98"}).exit_code == 0);
-  CHECK(checkpoint_difference(latest(workspace.run_folder("other")), latest(again)) != "");
+  CHECK_FALSE(checkpoint_difference(latest(workspace.run_folder("other")), latest(again)).empty());
 }
 
 }  // namespace ampctl::test

@@ -85,6 +85,7 @@ int64_t kill_at(Moment moment, const Workspace& workspace, const std::vector<std
 
 std::vector<int64_t> steps(const std::vector<Json>& lines) {
   std::vector<int64_t> found;
+  found.reserve(lines.size());
   for (const auto& line : lines) found.push_back(line.at("step"));
   return found;
 }
@@ -125,7 +126,7 @@ void kill_ten_times(const Workspace& workspace, const std::vector<std::string>& 
   INFO(last.out << last.err);
   REQUIRE(last.exit_code == 0);
   const fs::path run = workspace.run_folder("killed");
-  CHECK(checkpoint_difference(latest(run), latest(whole.run)) == "");
+  CHECK(checkpoint_difference(latest(run), latest(whole.run)).empty());
   check_same_record(run, whole.run);
 }
 
@@ -152,7 +153,7 @@ TEST_CASE("The number of decoding threads changes no bit, also when a run is res
     REQUIRE(process.wait(kRunLimit).value_or(-1) == kPreempted);
   }
   REQUIRE(workspace.train("resumed", {"data.num_workers=3"}).exit_code == 0);
-  CHECK(checkpoint_difference(latest(run), latest(workspace.run_folder("whole"))) == "");
+  CHECK(checkpoint_difference(latest(run), latest(workspace.run_folder("whole"))).empty());
 }
 
 }  // namespace ampctl::test

@@ -18,7 +18,7 @@ void damage(const fs::path& path) {
 }
 
 void check_equal_runs(const Workspace& workspace, const std::string& a, const std::string& b) {
-  CHECK(checkpoint_difference(latest(workspace.run_folder(a)), latest(workspace.run_folder(b))) == "");
+  CHECK(checkpoint_difference(latest(workspace.run_folder(a)), latest(workspace.run_folder(b))).empty());
 }
 
 }  // namespace

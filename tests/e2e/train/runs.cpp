@@ -56,7 +56,8 @@ std::string png(const std::string& gray, int size) {
   for (int row = 0; row < size; ++row) {
     rows += '\0';
     for (int column = 0; column < size; ++column)
-      rows.append(3, gray[static_cast<size_t>(row * size + column)]);
+      rows.append(3,
+                  gray[static_cast<size_t>(row) * static_cast<size_t>(size) + static_cast<size_t>(column)]);
   }
   uLongf bytes = compressBound(rows.size());
   std::string packed(bytes, '\0');

@@ -49,6 +49,7 @@ class Workspace {
  public:
   /// `experiment`: the YAML, where @DATA@ stands for the data's folder.
   explicit Workspace(const std::string& experiment, const Images& images = {});
+  ~Workspace() = default;
   Workspace(const Workspace&) = delete;
   Workspace& operator=(const Workspace&) = delete;
 

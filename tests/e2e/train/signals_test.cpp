@@ -52,7 +52,7 @@ TEST_CASE("SIGTERM, SIGINT and SIGUSR1 end a run with 75 after a checkpoint of t
   const auto rest = workspace.train("stopped", overrides);
   INFO(rest.out << rest.err);
   REQUIRE(rest.exit_code == 0);
-  CHECK(checkpoint_difference(latest(run), latest(workspace.run_folder("whole"))) == "");
+  CHECK(checkpoint_difference(latest(run), latest(workspace.run_folder("whole"))).empty());
 }
 
 TEST_CASE("A stop request during start-up ends with 75, and the same command then does the whole run") {
@@ -76,7 +76,7 @@ TEST_CASE("A stop request during start-up ends with 75, and the same command the
                                            "checkpoint.every_steps=500"};
   REQUIRE(workspace.train("stopped", overrides).exit_code == 0);
   REQUIRE(workspace.train("whole", overrides).exit_code == 0);
-  CHECK(checkpoint_difference(latest(run), latest(workspace.run_folder("whole"))) == "");
+  CHECK(checkpoint_difference(latest(run), latest(workspace.run_folder("whole"))).empty());
 }
 
 TEST_CASE("A stop request during an evaluation is answered at once, and the evaluation made up for") {

@@ -67,7 +67,7 @@ TEST_CASE(
       fs::remove(stalled);
       fs::rename(aside, stalled);
       REQUIRE(workspace.train("stalled", overrides).exit_code == 0);
-      CHECK(checkpoint_difference(latest(run), latest(workspace.run_folder("whole"))) == "");
+      CHECK(checkpoint_difference(latest(run), latest(workspace.run_folder("whole"))).empty());
     }
   }
 }

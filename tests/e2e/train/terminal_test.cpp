@@ -19,8 +19,8 @@ using namespace std::chrono_literals;
 /// A program with a terminal of its own, as in a terminal window.
 class TerminalProcess {
  public:
-  explicit TerminalProcess(std::vector<std::string> command) {
-    pid_ = forkpty(&terminal_, nullptr, nullptr, nullptr);
+  explicit TerminalProcess(std::vector<std::string> command)
+      : pid_(forkpty(&terminal_, nullptr, nullptr, nullptr)) {
     if (pid_ != 0) return;
     std::vector<char*> words;
     words.reserve(command.size() + 1);
@@ -85,7 +85,7 @@ std::string quoted(const std::vector<std::string>& command) {
 void check_complete(const Workspace& workspace, const std::string& name) {
   const fs::path run = workspace.run_folder(name);
   const fs::path whole = workspace.run_folder("whole");
-  CHECK(checkpoint_difference(latest(run), latest(whole)) == "");
+  CHECK(checkpoint_difference(latest(run), latest(whole)).empty());
   CHECK(metrics(run).size() == metrics(whole).size());
   CHECK(summary(run).size() == summary(whole).size());
   CHECK_THAT(read_file(run / "train.log"), ContainsSubstring("step"));
