@@ -71,9 +71,18 @@ struct StartReport {
 
 // Where data lies and how it is read may differ from host to host, and what is logged.
 bool may_differ(const std::string& key) {
-  constexpr std::array<std::string_view, 8> kLocal{
-      "data.train.path", "data.eval.path",    "data.num_workers", "data.prefetch_factor",
-      "data.pin_memory", "train.num_threads", "output",           "log."};
+  constexpr std::array<std::string_view, 12> kLocal{"data.train.path",
+                                                    "data.train.images",
+                                                    "data.train.labels",
+                                                    "data.eval.path",
+                                                    "data.eval.images",
+                                                    "data.eval.labels",
+                                                    "data.num_workers",
+                                                    "data.prefetch_factor",
+                                                    "data.pin_memory",
+                                                    "train.num_threads",
+                                                    "output",
+                                                    "log."};
   return std::ranges::any_of(kLocal, [&key](std::string_view local) { return key.starts_with(local); });
 }
 

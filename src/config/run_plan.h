@@ -15,7 +15,7 @@ using catalog::DatasetFacts;
 
 /// What the launcher's variables or this host say.
 struct WorldFacts {
-  int64_t world_size = 1;           // processes that were started, or would be
+  int64_t world_size = 1;      // processes that were started, or would be
   std::string device = "cpu";  // cpu | cuda, after `auto` was decided
   bool hypothetical = false;  // for its arithmetic only: replaces distributed.world_size, any size is allowed
 };
