@@ -6,14 +6,13 @@
 #include <utility>
 #include <vector>
 
-#include <unistd.h>
-
 #include "base/error.h"
 #include "base/version.h"
 #include "config/walk.h"
 #include "dist/collectives.h"
 #include "dist/consistency.h"
 #include "launch/error_file.h"
+#include "launch/launch_job.h"
 
 namespace ampctl::worker {
 namespace {
@@ -24,12 +23,6 @@ constexpr std::chrono::minutes kJoinTimeout{10};
 
 // Preemption notices allow 20 s and more; who is at fault, and the launcher, take a few of them.
 constexpr std::chrono::seconds kStopLimit{11};
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  if (gethostname(name.data(), name.size() - 1) != 0) return "unknown host";
-  return name.data();
-}
 
 dist::WorldOptions world_options(const launch::WorkerPlace& place, const config::DistributedConfig& config,
                                  c10::Device device) {
@@ -131,7 +124,7 @@ Ranks::~Ranks() {
 
 void Ranks::start_together(const std::function<void()>& body) {
   if (world_.size() == 1) return body();
-  StartReport own{host_name(), ""};
+  StartReport own{launch::host_name(), ""};
   std::exception_ptr error;
   try {
     body();
