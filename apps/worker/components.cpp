@@ -17,8 +17,7 @@ namespace {
 
 std::unique_ptr<optim::Optimizer> build_optimizer(const config::RunPlan& plan, const nn::Layer& model) {
   const auto& config = plan.config.optimizer;
-  train::NamedTensors parameters;
-  for (const auto& item : model.named_parameters()) parameters.emplace_back(item.key(), item.value());
+  const train::NamedTensors parameters = train::named_parameters(model);
   const auto norms = nn::norm_parameter_names(model);
   auto groups = optim::make_param_groups(parameters, {norms.begin(), norms.end()}, config);
   if (config.name == "sgd") {

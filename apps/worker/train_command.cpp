@@ -162,10 +162,8 @@ class Training {
       nn::convert_sync_batch_norm(*parts_.model,
                                   [this](at::Tensor& sums) { dist::all_reduce_sum_(world_, sums); });
     }
-    dist::NamedTensors parameters;
-    for (const auto& item : parts_.model->named_parameters())
-      parameters.emplace_back(item.key(), item.value());
-    ddp_.emplace(world_, parameters, parts_.buffers->tensors(), ddp_options(plan_->config.distributed));
+    ddp_.emplace(world_, train::named_parameters(*parts_.model), parts_.buffers->tensors(),
+                 ddp_options(plan_->config.distributed));
     parts_.step->join(world_, *ddp_);
   }
 

@@ -96,9 +96,14 @@ void refuse_other_plan(const std::filesystem::path& folder, const config::RunPla
 
 }  // namespace
 
-NamedTensors named_weights(const nn::Layer& model) {
+NamedTensors named_parameters(const nn::Layer& model) {
   NamedTensors named;
   for (const auto& item : model.named_parameters()) named.emplace_back(item.key(), item.value());
+  return named;
+}
+
+NamedTensors named_weights(const nn::Layer& model) {
+  NamedTensors named = named_parameters(model);
   for (const auto& item : model.named_buffers()) named.emplace_back(item.key(), item.value());
   return named;
 }

@@ -23,6 +23,9 @@ namespace ampctl::train {
 
 using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
+/// Parameters under the field's names, sharing memory with the model.
+NamedTensors named_parameters(const nn::Layer& model);
+
 /// Parameters and buffers under the field's names, sharing memory with the model.
 NamedTensors named_weights(const nn::Layer& model);
 

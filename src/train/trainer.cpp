@@ -246,11 +246,8 @@ void Trainer::save(bool best) {
 void Trainer::meet_ranks() {
   for (const auto& count : dist::gather_texts(parts_.world, std::to_string(std::exchange(corrupt_here_, 0))))
     progress_.corrupt_samples += std::stoll(count);
-  dist::NamedTensors parameters;
-  for (const auto& item : parts_.live.model.named_parameters())
-    parameters.emplace_back(item.key(), item.value());
   dist::require_no_drift(parts_.world, progress_.windows, parts_.live.scaler.get_scale(),
-                         progress_.skipped_steps, parameters);
+                         progress_.skipped_steps, named_parameters(parts_.live.model));
 }
 
 Outcome Trainer::stop() {
