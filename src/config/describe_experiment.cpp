@@ -88,7 +88,7 @@ void describe(Visitor& f, DistributedConfig& c) {
   f("gradient_compression", c.gradient_compression, one_of({"none", "float16", "bfloat16"}),
     "The precision in which gradients travel between processes; none is float32.");
   f("gradient_as_bucket_view", c.gradient_as_bucket_view, any(),
-    "Gradients live in the buckets that are reduced: less memory.");
+    "Gradients live in the buckets that are reduced: less memory and less copying.");
   f("broadcast_buffers", c.broadcast_buffers, any(),
     "Every step begins with the buffers of rank 0 (batch norm's running statistics).");
   f("find_unused_parameters", c.find_unused_parameters, any(),

@@ -55,7 +55,7 @@ struct DistributedConfig {
   double timeout = 600.0;             // seconds
   double bucket_cap_mb = 25.0;
   std::string gradient_compression = "none";  // none | float16 | bfloat16
-  bool gradient_as_bucket_view = false;
+  bool gradient_as_bucket_view = true;
   bool broadcast_buffers = true;
   bool find_unused_parameters = false;
   bool sync_batch_norm = false;
