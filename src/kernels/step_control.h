@@ -33,7 +33,7 @@ struct StepRules {
   double growth_factor = 2.0;
   double backoff_factor = 0.5;
   int64_t growth_interval = 2000;
-  std::optional<double> clip_grad_norm;  ///< max_norm of unscaled gradients
+  std::optional<double> clip_grad_norm = std::nullopt;  ///< max_norm of unscaled gradients
 };
 
 /// 0-dim tensors, views of two fresh ones.

@@ -204,7 +204,7 @@ void check_nonfinite_values(c10::Device device) {
         lists->grads[3][step + 30].fill_(-std::numeric_limits<float>::max());
       }
       UpdateInputs given = inputs(device, step);
-      given.found_inf = {};
+      given.found_inf = at::Tensor();
       rule.update(ours, given);
       rule.reference(theirs, given);
     }
@@ -258,7 +258,7 @@ TEST_CASE("Lists that an update would misread are refused") {
   refuses([](UpdateLists& lists) { lists.copies[0] = at::zeros({1}); });
   refuses([](UpdateLists& lists) { lists.copies[9] = at::zeros({8, 5, 3, 3}, at::kHalf); });
   UpdateInputs no_lr = inputs(at::kCPU, 1);
-  no_lr.lr = {};
+  no_lr.lr = at::Tensor();
   CHECK_THROWS_AS(kernels::sgd_update_(some_lists(0, at::kCPU), {}, no_lr), Error);
 }
 

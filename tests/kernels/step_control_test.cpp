@@ -87,8 +87,8 @@ void check_growth_to_infinity(c10::Device device) {
 
 void check_no_scaler(c10::Device device) {
   StepState state = fresh_state(device);
-  state.scale = {};
-  state.growth_tracker = {};
+  state.scale = at::Tensor();
+  state.growth_tracker = at::Tensor();
   const StepDecisions decisions = kernels::step_control_(state, findings(device, true), {});
   CHECK(value(decisions.found_inf) == 1.0);
   CHECK(value(decisions.grad_scale) == 1.0);
@@ -143,7 +143,7 @@ AMPCTL_DEVICE_TEST_CASE(check_missing_samples,
 
 TEST_CASE("A step's state of other types is refused") {
   StepState state = fresh_state(at::kCPU);
-  state.growth_tracker = {};
+  state.growth_tracker = at::Tensor();
   CHECK_THROWS_AS(kernels::step_control_(state, findings(at::kCPU, false), {}), Error);
   state = fresh_state(at::kCPU);
   state.steps_done = state.steps_done.to(at::kFloat);
