@@ -48,7 +48,9 @@ StepOpResult composition(const at::Tensor& found_inf, const at::Tensor& norm, co
   const at::Tensor skip = found_inf.ne(0).to(at::kFloat);
   const at::Tensor one = at::ones({}, doubles);
   const at::Tensor old_scale = scale ? scale->to(at::kDouble) : one;
-  const at::Tensor ratio = samples ? samples->to(at::kDouble).clamp_min(1.0).div(planned_samples) : one;
+  // A number would make CUDA multiply by its reciprocal, which rounds twice.
+  const at::Tensor planned = at::full({}, planned_samples, doubles);
+  const at::Tensor ratio = samples ? samples->to(at::kDouble).clamp_min(1.0).div(planned) : one;
   const at::Tensor unscaled_norm = norm.to(at::kDouble).div(old_scale).div(ratio);
   at::Tensor grad_scale = old_scale.to(at::kFloat).mul(ratio.to(at::kFloat));
   if (clip_grad_norm) {

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <sstream>
+#include <string>
 
 #include <ATen/ATen.h>
 
@@ -76,18 +78,26 @@ UpdateLists clone(const UpdateLists& lists) {
   return result;
 }
 
-/// Bit for bit; NaNs equal NaNs.
-bool are_equal(const at::Tensor& a, const at::Tensor& b) {
-  return a.eq(b).logical_or_(a.isnan().logical_and_(b.isnan())).all().item<bool>();
+/// Empty where all values are the same bit for bit, NaNs being equal to NaNs; else where and by how much they
+/// differ.
+std::string difference(const at::Tensor& a, const at::Tensor& b) {
+  const at::Tensor differs = a.eq(b).logical_or_(a.isnan().logical_and_(b.isnan())).logical_not_();
+  const at::Tensor places = differs.reshape({-1}).nonzero();
+  if (places.numel() == 0) return "";
+  const auto first = places[0].item<int64_t>();
+  std::ostringstream text;
+  text << places.numel() << " of " << a.numel() << " differ, the first at " << first << ": " << std::hexfloat
+       << a.reshape({-1})[first].item<double>() << " beside " << b.reshape({-1})[first].item<double>();
+  return text.str();
 }
 
 void check_equal(const UpdateLists& a, const UpdateLists& b) {
   for (size_t i = 0; i < a.params.size(); ++i) {
     INFO("parameter " << i);
-    CHECK(are_equal(a.params[i], b.params[i]));
+    CHECK(difference(a.params[i], b.params[i]) == "");
     for (size_t kind = 0; kind < a.states.size(); ++kind)
-      CHECK(are_equal(a.states[kind][i], b.states[kind][i]));
-    if (a.copies[i].defined()) CHECK(are_equal(a.copies[i], b.copies[i]));
+      CHECK(difference(a.states[kind][i], b.states[kind][i]) == "");
+    if (a.copies[i].defined()) CHECK(difference(a.copies[i], b.copies[i]) == "");
   }
 }
 
@@ -95,7 +105,7 @@ void check_copies(const UpdateLists& lists) {
   for (size_t i = 0; i < lists.params.size(); ++i) {
     INFO("copy " << i);
     if (lists.copies[i].defined())
-      CHECK(are_equal(lists.copies[i], lists.params[i].to(lists.copies[i].scalar_type())));
+      CHECK(difference(lists.copies[i], lists.params[i].to(lists.copies[i].scalar_type())) == "");
   }
 }
 
