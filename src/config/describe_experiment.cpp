@@ -33,6 +33,8 @@ void describe(Visitor& f, ModelConfig& c) {
   f("num_classes", c.num_classes, at_least(1).at_most(1e6).absent("the data's"),
     "Outputs of the last layer.");
   f("channels_last", c.channels_last, any(), "Memory format NHWC, which tensor cores prefer.");
+  f("fused", c.fused, any(),
+    "Operators of our own where they apply (GPU, channels_last); false: PyTorch's alone.");
   f("hidden_sizes", c.hidden_sizes, for_models(at_least(1).at_most(1 << 20), "hidden_sizes", c),
     "Widths of the hidden layers.");
   f("dropout", c.dropout, for_models(at_least(0).below(1), "dropout", c),

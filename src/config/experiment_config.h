@@ -16,6 +16,7 @@ struct ModelConfig {
   std::string name;                    // a name of catalog/models.h
   std::optional<int64_t> num_classes;  // default: the data's classes
   bool channels_last = false;
+  bool fused = true;                       // operators of our own
   std::vector<int64_t> hidden_sizes{256};  // mlp
   double dropout = 0.0;                    // mlp
   bool zero_init_residual = false;         // resnets

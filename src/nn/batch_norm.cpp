@@ -28,12 +28,34 @@ BatchNorm2d::BatchNorm2d(int64_t num_features, const BatchNormOptions& options)
       running_var_(register_buffer("running_var", at::ones({num_features}))),
       num_batches_tracked_(register_buffer("num_batches_tracked", at::zeros({}, at::kLong))) {}
 
+std::optional<kernels::BatchNormInputs> BatchNorm2d::kernel_inputs(const at::Tensor& input) {
+  if (!is_training() || is_synchronised() || !fused() || !input.is_cuda()) return std::nullopt;
+  require_two_values_a_channel(input);
+  kernels::BatchNormInputs inputs{weight_,
+                                  bias_,
+                                  running_mean_,
+                                  running_var_,
+                                  num_batches_tracked_,
+                                  kernels::batch_norm_tickets(tickets_, input.device()),
+                                  options_.momentum,
+                                  options_.eps};
+  if (!kernels::has_batch_norm_kernel(input, inputs)) return std::nullopt;
+  return inputs;
+}
+
+std::optional<kernels::BatchNormInputs> BatchNorm2d::fused_inputs(const at::Tensor& input) {
+  return wraps_forward() ? std::nullopt : kernel_inputs(input);
+}
+
 at::Tensor BatchNorm2d::forward(const at::Tensor& input) {
   if (is_training() && is_synchronised()) {
     num_batches_tracked_.add_(1);
     return sync_batch_norm(input,
                            {weight_, bias_, running_mean_, running_var_, options_.momentum, options_.eps},
                            sum_over_ranks_);
+  }
+  if (const auto inputs = kernel_inputs(input)) {
+    return kernels::batch_norm_act(input, *inputs, /*relu=*/false);
   }
   if (is_training()) {
     require_two_values_a_channel(input);

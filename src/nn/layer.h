@@ -19,6 +19,15 @@ class Layer : public torch::nn::Module {
   void set_force_float32(bool value) { force_float32_ = value; }
   [[nodiscard]] bool force_float32() const { return force_float32_; }
 
+  /// Whether this layer may run on operators of this project, where they apply (the default), or on PyTorch's
+  /// alone.
+  void set_fused(bool value) { fused_ = value; }
+  [[nodiscard]] bool fused() const { return fused_; }
+
+  /// True when calling this layer does more than its forward(). Whoever does a layer's work in its stead, an
+  /// operator for several layers in one, has to call it instead.
+  [[nodiscard]] bool wraps_forward() const { return force_float32_; }
+
   /// True for normalisation layers, whose parameters optimizers usually leave out of weight decay.
   [[nodiscard]] virtual bool is_norm() const { return false; }
 
@@ -27,6 +36,7 @@ class Layer : public torch::nn::Module {
 
  private:
   bool force_float32_ = false;
+  bool fused_ = true;
 };
 
 using LayerPtr = std::shared_ptr<Layer>;

@@ -34,6 +34,12 @@ void force_float32_modules(Layer& root, const std::vector<std::string>& patterns
   }
 }
 
+void set_fused(Layer& root, bool value) {
+  root.apply([value](torch::nn::Module& module) {
+    if (auto* layer = dynamic_cast<Layer*>(&module)) layer->set_fused(value);
+  });
+}
+
 std::vector<std::string> norm_parameter_names(const Layer& root) {
   std::vector<std::string> names;
   const auto append = [&names](const std::string& prefix, const torch::nn::Module& module) {

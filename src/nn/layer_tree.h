@@ -15,6 +15,9 @@ namespace ampctl::nn {
 /// matches nothing, naming the nearest layer.
 void force_float32_modules(Layer& root, const std::vector<std::string>& patterns);
 
+/// Layer::set_fused of `root` and every layer below it.
+void set_fused(Layer& root, bool value);
+
 /// Dotted names of the parameters that belong to normalisation layers, in the order of named_parameters().
 std::vector<std::string> norm_parameter_names(const Layer& root);
 
