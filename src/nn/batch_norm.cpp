@@ -5,6 +5,7 @@
 #include <ATen/Context.h>
 
 #include "base/error.h"
+#include "nn/checkpointing.h"
 
 namespace ampctl::nn {
 namespace {
@@ -29,17 +30,17 @@ BatchNorm2d::BatchNorm2d(int64_t num_features, const BatchNormOptions& options)
       num_batches_tracked_(register_buffer("num_batches_tracked", at::zeros({}, at::kLong))) {}
 
 at::Tensor BatchNorm2d::forward(const at::Tensor& input) {
+  // The first run of a checkpointed layer has updated the statistics; its second goes without them.
+  const bool again = is_training() && is_recomputing();
+  const at::Tensor running_mean = again ? at::Tensor() : running_mean_;
+  const at::Tensor running_var = again ? at::Tensor() : running_var_;
+  if (is_training() && !is_synchronised()) require_two_values_a_channel(input);
+  if (is_training() && !again) num_batches_tracked_.add_(1);
   if (is_training() && is_synchronised()) {
-    num_batches_tracked_.add_(1);
-    return sync_batch_norm(input,
-                           {weight_, bias_, running_mean_, running_var_, options_.momentum, options_.eps},
-                           sum_over_ranks_);
+    return sync_batch_norm(
+        input, {weight_, bias_, running_mean, running_var, options_.momentum, options_.eps}, sum_over_ranks_);
   }
-  if (is_training()) {
-    require_two_values_a_channel(input);
-    num_batches_tracked_.add_(1);
-  }
-  return at::batch_norm(input, weight_, bias_, running_mean_, running_var_, is_training(), options_.momentum,
+  return at::batch_norm(input, weight_, bias_, running_mean, running_var, is_training(), options_.momentum,
                         options_.eps, at::globalContext().userEnabledCuDNN());
 }
 

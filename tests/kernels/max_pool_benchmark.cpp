@@ -1,16 +1,13 @@
 // Hidden: runs only when asked for by its tag, [benchmark].
 #ifdef AMPCTL_WITH_CUDA
-#include <algorithm>
 #include <functional>
 #include <iostream>
 #include <string>
-#include <tuple>
-#include <vector>
 
 #include <ATen/ATen.h>
-#include <ATen/cuda/CUDAEvent.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include "device_time.h"
 #include "kernels/max_pool.h"
 #include "support/catch.h"
 #include "support/skip.h"
@@ -18,25 +15,6 @@
 using namespace ampctl;
 
 namespace {
-
-// Median of the device's time for one of 20 calls in a row, in milliseconds.
-float milliseconds(const std::function<void()>& work) {
-  constexpr int kRepeats = 9;
-  constexpr int kCalls = 20;
-  for (int i = 0; i < kCalls; ++i) work();
-  std::vector<float> times;
-  for (int repeat = 0; repeat < kRepeats; ++repeat) {
-    at::cuda::CUDAEvent begin(cudaEventDefault);
-    at::cuda::CUDAEvent end(cudaEventDefault);
-    begin.record();
-    for (int i = 0; i < kCalls; ++i) work();
-    end.record();
-    end.synchronize();
-    times.push_back(begin.elapsed_time(end) / kCalls);
-  }
-  std::sort(times.begin(), times.end());
-  return times[kRepeats / 2];
-}
 
 void print(const std::string& name, float forward, float backward) {
   std::cout << name << ": forward " << forward << " ms, backward " << backward << " ms" << std::endl;
@@ -48,11 +26,11 @@ void compare(at::ScalarType dtype, int64_t batch) {
                            .contiguous(at::MemoryFormat::ChannelsLast)
                            .set_requires_grad(true);
   const auto measure = [&](const std::string& name, const std::function<at::Tensor()>& pool) {
-    const float forward = milliseconds([&] { pool(); });
+    const float forward = test::milliseconds([&] { pool(); });
     const at::Tensor output = pool();
     const at::Tensor grad = at::randn_like(output);
     const float backward =
-        milliseconds([&] { torch::autograd::grad({output}, {x}, {grad}, /*retain_graph=*/true); });
+        test::milliseconds([&] { torch::autograd::grad({output}, {x}, {grad}, /*retain_graph=*/true); });
     print(std::string(c10::toString(dtype)) + " batch " + std::to_string(batch) + " " + name, forward,
           backward);
   };
