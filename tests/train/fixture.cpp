@@ -43,8 +43,8 @@ Setup::Setup(const SetupOptions& options) {
     group.params.push_back(item.value());
   }
   const auto count = static_cast<int64_t>(group.params.size());
-  optimizer = options.optimizer == "sgd" ? optim::make_sgd({group}, {0.9, 0.0, false}, true)
-                                         : optim::make_adam({group}, {}, true);
+  optimizer = options.optimizer == "sgd" ? optim::make_sgd({group}, {0.9, 0.0, false}, options.fused)
+                                         : optim::make_adam({group}, {}, options.fused);
   amp::GradScalerOptions scaler_options;
   scaler_options.init_scale = options.init_scale;
   scaler_options.growth_interval = options.growth_interval;
