@@ -72,6 +72,7 @@ nn::LayerPtr build_model(const config::RunPlan& plan, c10::Device device) {
   nn::LayerPtr model = model::make_model(
       plan.config.model, {plan.channels, plan.input_height, plan.input_width}, plan.num_classes);
   nn::force_float32_modules(*model, plan.config.amp.fp32_modules);
+  nn::checkpoint_activations(*model, plan.config.train.activation_checkpointing);
   if (plan.config.model.weights)
     train::load_tensors(*plan.config.model.weights, train::named_weights(*model));
   model->to(device);

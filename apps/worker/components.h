@@ -22,7 +22,8 @@
 
 namespace ampctl::worker {
 
-/// The model on its device, in its memory format, with amp.fp32_modules marked and model.weights loaded.
+/// The model on its device, in its memory format, with amp.fp32_modules and
+/// train.activation_checkpointing marked and model.weights loaded.
 nn::LayerPtr build_model(const config::RunPlan& plan, c10::Device device);
 
 /// How a forward pass runs under this plan: autocast, its dtype and cache; clipping; loss options.

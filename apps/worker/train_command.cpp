@@ -199,7 +199,7 @@ class Training {
     const auto train_loader = build_train_loader(*plan_, datasets_.train, world_, stop);
     std::unique_ptr<data::Loader> eval_loader;
     if (datasets_.eval) eval_loader = build_eval_loader(*plan_, datasets_.eval, world_, stop);
-    train::StepRunner runner(*parts_.step, device_, graph_options(*plan_, world_));
+    train::StepRunner runner(*parts_.step, device_, graph_options(*plan_, world_, *parts_.model));
     train::Trainer trainer(
         {*plan_, live(), runner, *parts_.recorder, step_options(*plan_), *train_loader, eval_loader.get(),
          parts_.parameter_names, datasets_.train->class_names(), folder_.checkpoints, bus_,

@@ -65,6 +65,9 @@ void describe(Visitor& f, TrainConfig& c) {
     "Replays the whole step as one CUDA graph where that is possible; where not, the run says why.");
   f("num_threads", c.num_threads, at_least(1).at_most(4096).unit("threads").absent("PyTorch's choice"),
     "CPU threads of one operator.");
+  f("activation_checkpointing", c.activation_checkpointing, any(),
+    "Name patterns (shell globs) of modules whose activations the backward pass computes again: less "
+    "memory.");
 }
 
 void describe(Visitor& f, EvalConfig& c) {

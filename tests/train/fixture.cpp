@@ -9,6 +9,7 @@
 #include <ATen/ops/tensor.h>
 
 #include "model/models.h"
+#include "nn/layer_tree.h"
 
 namespace ampctl::test {
 namespace {
@@ -30,6 +31,7 @@ Setup::Setup(const SetupOptions& options) {
   model_config.hidden_sizes = {8};
   model_config.dropout = options.dropout;
   model = model::make_model(model_config, input_shape(options.model), kClasses);
+  nn::checkpoint_activations(*model, options.activation_checkpointing);
   model->to(options.device);
   if (options.in_float64) model->to(at::kDouble);
   buffers = std::make_unique<train::BufferArena>(*model);
