@@ -25,6 +25,7 @@ struct CommandLine::Grammar {
   std::vector<std::string> words;
   TrainOptions train;
   EvalOptions eval;
+  BenchOptions bench;
   PlanOptions plan;
   ConfigShowOptions show;
   ConfigDiffOptions diff;
@@ -40,6 +41,7 @@ struct CommandLine::Grammar {
   ConfigSource source(const CLI::App* command, bool words_may_be_files) const;
   void add_train(const std::string& name, const std::string& description, const char* footer);
   void add_run_commands();
+  void add_bench();
   void add_config_commands();
   void add_other_commands();
 };
@@ -155,6 +157,38 @@ void CommandLine::Grammar::add_run_commands() {
   };
 }
 
+void CommandLine::Grammar::add_bench() {
+  CLI::App* command = add(&app, "bench", "Measures training steps: throughput, memory, where the time goes",
+                          kBenchFooter, nullptr);
+  add_config_options(command, false);
+  command
+      ->add_option("--compare", bench.compare,
+                   "Measures with each of these values; repeatable: every combination")
+      ->type_name("KEY=VALUE")
+      ->expected(1)
+      ->take_all()
+      ->allow_extra_args(false);
+  const auto count = [&](const char* name, int64_t& value, const char* description,
+                         const CLI::Validator& range) {
+    command->add_option(name, value, description)->type_name("N")->check(range)->capture_default_str();
+  };
+  count("--warmup", bench.warmup, "Steps before the first block", CLI::PositiveNumber);
+  count("--steps", bench.steps, "Steps of a block", CLI::PositiveNumber);
+  count("--blocks", bench.blocks, "Blocks, of which the median counts", CLI::PositiveNumber);
+  count("--kernels", bench.kernels, "Rows of the table of kernels", CLI::NonNegativeNumber);
+  command->add_flag("--synthetic", bench.synthetic,
+                    "Made-up data of the same size, kept on the device: the step alone");
+  command->add_flag("--resident", bench.resident, "One window of the data, kept on the device");
+  command->add_flag("!--no-profile", bench.profile, "Only what is timed: no phases, kernels, limits");
+  command
+      ->add_option("--json", bench.json, "Writes everything as JSON; '-': to standard output, without tables")
+      ->type_name("FILE");
+  actions[command] = [this, command] {
+    bench.config = source(command, false);
+    return run_bench(bench);
+  };
+}
+
 void CommandLine::Grammar::add_config_commands() {
   CLI::App* config = add(&app, "config", "Shows, checks and compares configurations", kConfigFooter, nullptr);
 
@@ -212,6 +246,7 @@ CommandLine::Grammar::Grammar() {
                        std::string("ampctl ") + kVersion + " (LibTorch " + AMPCTL_TORCH_VERSION +
                            (AMPCTL_CUDA_KERNELS != 0 ? ", CUDA kernels)" : ", no CUDA kernels)"));
   add_run_commands();
+  add_bench();
   add_config_commands();
   add_other_commands();
 }
@@ -221,6 +256,7 @@ CommandLine::~CommandLine() = default;
 
 int CommandLine::run(const std::vector<std::string>& arguments) {
   CLI::App& app = grammar_->app;
+  grammar_->bench.arguments = arguments;
   std::vector<std::string> reversed = normalised(arguments);
   std::reverse(reversed.begin(), reversed.end());
   try {

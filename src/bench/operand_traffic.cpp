@@ -1,0 +1,142 @@
+#include "bench/operand_traffic.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <mutex>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/record_function.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
+
+namespace ampctl::bench {
+namespace {
+
+// A slot of the state that PyTorch hands on from forward to backward threads; LibTorch itself leaves it
+// alone.
+constexpr auto kSlot = c10::DebugInfoKind::PRODUCER_INFO;
+
+enum class Role {
+  moves,     // data, unless operators inside do it
+  whole,     // data, whatever runs inside
+  moves_no,  // data: makes a view, or memory
+};
+
+struct Open : at::ObserverContext {
+  Role role = Role::moves;
+  bool outer = false;  // operators inside have been counted instead
+  int64_t bytes = 0;
+};
+
+int64_t bytes_of(const at::Tensor& tensor) {
+  return tensor.defined() ? tensor.numel() * static_cast<int64_t>(tensor.itemsize()) : 0;
+}
+
+int64_t bytes_of(c10::ArrayRef<const c10::IValue> values) {
+  int64_t bytes = 0;
+  for (const auto& value : values) {
+    if (value.isTensor()) {
+      bytes += bytes_of(value.toTensor());
+    } else if (value.isList()) {
+      for (const c10::IValue item : value.toListRef()) {
+        if (item.isTensor()) bytes += bytes_of(item.toTensor());
+      }
+    }
+  }
+  return bytes;
+}
+
+bool makes_view(const at::RecordFunction& fn) {
+  const auto schema = fn.operator_schema();
+  if (!schema || schema->returns().empty()) return false;
+  const auto* alias = schema->returns().front().alias_info();
+  return alias != nullptr && !alias->isWrite();
+}
+
+Role role_of(const at::RecordFunction& fn) {
+  constexpr std::array<std::string_view, 6> kMemory{"aten::empty", "aten::new_empty", "aten::resize",
+                                                    "aten::set_",  "aten::_unsafe",   "aten::record_stream"};
+  const std::string_view name = fn.name();
+  if (!name.starts_with("aten::") && !name.starts_with("c10d::")) return Role::whole;
+  const bool memory = std::any_of(kMemory.begin(), kMemory.end(),
+                                  [&](std::string_view known) { return name.starts_with(known); });
+  return memory || makes_view(fn) ? Role::moves_no : Role::moves;
+}
+
+class Tally : public c10::DebugInfoBase {
+ public:
+  std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& fn) {
+    auto open = std::make_unique<Open>();
+    open->role = role_of(fn);
+    const std::lock_guard lock(mutex_);
+    auto& stack = stacks_[fn.threadId()];
+    const bool inside = !stack.empty() && stack.back()->role == Role::whole;
+    if (inside) open->role = Role::moves_no;
+    if (open->role != Role::moves_no) {
+      open->bytes = bytes_of(fn.inputs());
+      for (Open* outer : stack) outer->outer = true;
+    }
+    // What runs inside of a whole operator must find it on top.
+    if (!inside) stack.push_back(open.get());
+    return open;
+  }
+
+  void end(const at::RecordFunction& fn, at::ObserverContext* context) {
+    auto* open = static_cast<Open*>(context);
+    const std::lock_guard lock(mutex_);
+    auto& stack = stacks_[fn.threadId()];
+    if (!stack.empty() && stack.back() == open) stack.pop_back();
+    if (open->role == Role::moves_no || (open->role == Role::moves && open->outer)) return;
+    bytes_ += open->bytes + bytes_of(fn.outputs());
+  }
+
+  [[nodiscard]] int64_t bytes() const { return bytes_; }
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<uint64_t, std::vector<Open*>> stacks_;  // operators under way, by thread
+  int64_t bytes_ = 0;
+};
+
+Tally* current() { return static_cast<Tally*>(c10::ThreadLocalDebugInfo::get(kSlot)); }
+
+std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& fn) {
+  Tally* tally = current();
+  return tally == nullptr ? nullptr : tally->begin(fn);
+}
+
+void on_end(const at::RecordFunction& fn, at::ObserverContext* context) {
+  Tally* tally = current();
+  if (tally != nullptr && context != nullptr) tally->end(fn, context);
+}
+
+class Callback {
+ public:
+  Callback()
+      : handle_(at::addThreadLocalCallback(at::RecordFunctionCallback(on_begin, on_end)
+                                               .needsInputs(true)
+                                               .needsOutputs(true)
+                                               .scopes({at::RecordScope::FUNCTION}))) {}
+  ~Callback() { at::removeCallback(handle_); }
+  Callback(const Callback&) = delete;
+  Callback& operator=(const Callback&) = delete;
+
+ private:
+  at::CallbackHandle handle_;
+};
+
+}  // namespace
+
+int64_t operand_traffic(const std::function<void()>& work) {
+  const auto tally = std::make_shared<Tally>();
+  const c10::DebugInfoGuard guard(kSlot, tally);
+  const Callback callback;
+  work();
+  return tally->bytes();
+}
+
+}  // namespace ampctl::bench
