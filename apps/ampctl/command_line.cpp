@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/version.h"
+#include "bench_flags.h"
 #include "commands.h"
 #include "config_source.h"
 #include "help_texts.h"
@@ -161,28 +162,7 @@ void CommandLine::Grammar::add_bench() {
   CLI::App* command = add(&app, "bench", "Measures training steps: throughput, memory, where the time goes",
                           kBenchFooter, nullptr);
   add_config_options(command, false);
-  command
-      ->add_option("--compare", bench.compare,
-                   "Measures with each of these values; repeatable: every combination")
-      ->type_name("KEY=VALUE")
-      ->expected(1)
-      ->take_all()
-      ->allow_extra_args(false);
-  const auto count = [&](const char* name, int64_t& value, const char* description,
-                         const CLI::Validator& range) {
-    command->add_option(name, value, description)->type_name("N")->check(range)->capture_default_str();
-  };
-  count("--warmup", bench.warmup, "Steps before the first block", CLI::PositiveNumber);
-  count("--steps", bench.steps, "Steps of a block", CLI::PositiveNumber);
-  count("--blocks", bench.blocks, "Blocks, of which the median counts", CLI::PositiveNumber);
-  count("--kernels", bench.kernels, "Rows of the table of kernels", CLI::NonNegativeNumber);
-  command->add_flag("--synthetic", bench.synthetic,
-                    "Made-up data of the same size, kept on the device: the step alone");
-  command->add_flag("--resident", bench.resident, "One window of the data, kept on the device");
-  command->add_flag("!--no-profile", bench.profile, "Only what is timed: no phases, kernels, limits");
-  command
-      ->add_option("--json", bench.json, "Writes everything as JSON; '-': to standard output, without tables")
-      ->type_name("FILE");
+  add_bench_flags(command, bench);
   actions[command] = [this, command] {
     bench.config = source(command, false);
     return run_bench(bench);

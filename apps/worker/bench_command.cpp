@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 
@@ -33,7 +34,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kSignalBase = 128;
 constexpr int64_t kProfiledSteps = 5;
 constexpr int64_t kStepsBesideBlocks = 2 * kProfiledSteps + 1;  // profiled twice, and one to count traffic
 
@@ -76,7 +76,7 @@ class Measurement {
     signals_.started();
     open_windows();
     measure();
-    if (!report_.times.completed) return kSignalBase + signals_.signal_number();
+    if (!report_.times.completed) return kExitPreempted;
     if (request_.profile) look_closer();
     if (world_.is_main()) write_text_file(request_.result, bench::to_json(report_, *plan_).dump());
     return kExitDone;
@@ -189,17 +189,20 @@ int bench_command(const config::ExperimentConfig& config, const BenchRequest& re
   const launch::WorkerPlace place = launch::worker_place(launch::process_variables());
   prepare_environment(config);
   Ranks ranks(place, config.distributed, choose_device(config.device, place));
-  Measurement measurement(config, request, signals, ranks);
+  std::optional<Measurement> measurement;
   Failure failure;
   try {
-    const int code = measurement.run();
+    const int code = measurement.emplace(config, request, signals, ranks).run();
+    // Ranks that stop do so behind different steps: there is no leaving together.
+    if (code != kExitDone && ranks.world().size() > 1) std::_Exit(code);
+    measurement.reset();
     ranks.leave();
     return code;
   } catch (const c10::OutOfMemoryError& error) {
     failure = describe(error);
-    if (measurement.plan()) {
+    if (measurement->plan()) {
       failure.message = train::out_of_memory_advice(
-          *measurement.plan(), train::memory_stats(ranks.world().device()), error.what_without_backtrace());
+          *measurement->plan(), train::memory_stats(ranks.world().device()), error.what_without_backtrace());
     }
   } catch (const std::exception& error) {
     failure = describe(error);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <ATen/core/Tensor.h>
+#include <ATen/core/function_schema.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/record_function.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
@@ -36,13 +37,14 @@ int64_t bytes_of(const at::Tensor& tensor) {
   return tensor.defined() ? tensor.numel() * static_cast<int64_t>(tensor.itemsize()) : 0;
 }
 
-int64_t bytes_of(c10::ArrayRef<const c10::IValue> values) {
+template <typename Values>
+int64_t bytes_of_all(const Values& values) {
   int64_t bytes = 0;
   for (const auto& value : values) {
     if (value.isTensor()) {
       bytes += bytes_of(value.toTensor());
     } else if (value.isList()) {
-      for (const c10::IValue item : value.toListRef()) {
+      for (const auto& item : value.toListRef()) {
         if (item.isTensor()) bytes += bytes_of(item.toTensor());
       }
     }
@@ -77,7 +79,7 @@ class Tally : public c10::DebugInfoBase {
     const bool inside = !stack.empty() && stack.back()->role == Role::whole;
     if (inside) open->role = Role::moves_no;
     if (open->role != Role::moves_no) {
-      open->bytes = bytes_of(fn.inputs());
+      open->bytes = bytes_of_all(fn.inputs());
       for (Open* outer : stack) outer->outer = true;
     }
     // What runs inside of a whole operator must find it on top.
@@ -91,7 +93,7 @@ class Tally : public c10::DebugInfoBase {
     auto& stack = stacks_[fn.threadId()];
     if (!stack.empty() && stack.back() == open) stack.pop_back();
     if (open->role == Role::moves_no || (open->role == Role::moves && open->outer)) return;
-    bytes_ += open->bytes + bytes_of(fn.outputs());
+    bytes_ += open->bytes + bytes_of_all(fn.outputs());
   }
 
   [[nodiscard]] int64_t bytes() const { return bytes_; }
