@@ -91,7 +91,8 @@ Measured measure(const BenchOptions& options, const Variant& variant,
   } else {
     if (measured.exit_code == kExitDone) measured.exit_code = kExitInternal;
     measured.error = result.contains("error") ? result.at("error").get<std::string>()
-                                              : "exit code " + std::to_string(measured.exit_code);
+                                              : "its process gave no result (exit code " +
+                                                    std::to_string(measured.exit_code) + "; see above)";
   }
   return measured;
 }

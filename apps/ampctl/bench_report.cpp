@@ -14,7 +14,9 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kDigits = 4;
 constexpr double kMilli = 1e3;
-constexpr double kTera = 1e-12;
+constexpr double kTera = 1e12;
+constexpr double kGiga = 1e9;
+constexpr double kMega = 1e6;
 constexpr std::size_t kLongestName = 100;
 
 double number(const Json& object, const char* key) { return object.at(key).get<double>(); }
@@ -23,9 +25,6 @@ std::string text(double value) { return format_significant(value, kDigits); }
 
 // 731.2 TFLOP/s, 33.10 GB/s
 std::string rate_text(double per_second, const char* unit) {
-  constexpr double kTera = 1e12;
-  constexpr double kGiga = 1e9;
-  constexpr double kMega = 1e6;
   const bool flops = unit[0] == 'F';
   if (flops && per_second >= kTera) return text(per_second / kTera) + " T" + unit;
   if (per_second >= kGiga) return text(per_second / kGiga) + " G" + unit;
@@ -163,7 +162,7 @@ std::vector<std::string> row(const Measured& measured, const Measured& baseline)
                {samples(rate), format_share(number(result.at("samples_per_sec"), "spread")),
                 text(median(result, "step_seconds") * kMilli),
                 compared ? ratio(rate, median(baseline.result, "samples_per_sec")) : "-", text(peak(result)),
-                compared ? ratio(peak(result), peak(baseline.result)) : "-", text(flops * kTera)});
+                compared ? ratio(peak(result), peak(baseline.result)) : "-", text(flops / kTera)});
   return cells;
 }
 

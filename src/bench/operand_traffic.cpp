@@ -21,16 +21,11 @@ namespace {
 // alone.
 constexpr auto kSlot = c10::DebugInfoKind::PRODUCER_INFO;
 
-enum class Role {
-  moves,     // data, unless operators inside do it
-  whole,     // data, whatever runs inside
-  moves_no,  // data: makes a view, or memory
-};
-
+/// An operator under way.
 struct Open : at::ObserverContext {
-  Role role = Role::moves;
-  bool outer = false;  // operators inside have been counted instead
-  int64_t bytes = 0;
+  bool moves = false;  // data: neither a view nor memory is all it makes
+  int64_t own = 0;     // bytes of its operands
+  int64_t inside = 0;  // bytes of the operators inside it
 };
 
 int64_t bytes_of(const at::Tensor& tensor) {
@@ -59,48 +54,44 @@ bool makes_view(const at::RecordFunction& fn) {
   return alias != nullptr && !alias->isWrite();
 }
 
-Role role_of(const at::RecordFunction& fn) {
-  constexpr std::array<std::string_view, 6> kMemory{"aten::empty", "aten::new_empty", "aten::resize",
-                                                    "aten::set_",  "aten::_unsafe",   "aten::record_stream"};
+bool moves_data(const at::RecordFunction& fn) {
+  constexpr std::array<std::string_view, 5> kMemory{"aten::empty", "aten::new_empty", "aten::resize",
+                                                    "aten::set_", "aten::record_stream"};
+  // What has no namespace or is none of an operator's repeats one that is there as well.
+  constexpr std::string_view kEngine = "autograd::";
   const std::string_view name = fn.name();
-  if (!name.starts_with("aten::") && !name.starts_with("c10d::")) return Role::whole;
+  if (name.find("::") == std::string_view::npos || name.starts_with(kEngine)) return false;
   const bool memory = std::any_of(kMemory.begin(), kMemory.end(),
                                   [&](std::string_view known) { return name.starts_with(known); });
-  return memory || makes_view(fn) ? Role::moves_no : Role::moves;
+  return !memory && !makes_view(fn);
 }
 
 class Tally : public c10::DebugInfoBase {
  public:
   std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& fn) {
     auto open = std::make_unique<Open>();
-    open->role = role_of(fn);
+    open->moves = moves_data(fn);
+    if (open->moves) open->own = bytes_of_all(fn.inputs());
     const std::lock_guard lock(mutex_);
-    auto& stack = stacks_[fn.threadId()];
-    const bool inside = !stack.empty() && stack.back()->role == Role::whole;
-    if (inside) open->role = Role::moves_no;
-    if (open->role != Role::moves_no) {
-      open->bytes = bytes_of_all(fn.inputs());
-      for (Open* outer : stack) outer->outer = true;
-    }
-    // What runs inside of a whole operator must find it on top.
-    if (!inside) stack.push_back(open.get());
+    stacks_[fn.threadId()].push_back(open.get());
     return open;
   }
 
   void end(const at::RecordFunction& fn, at::ObserverContext* context) {
     auto* open = static_cast<Open*>(context);
+    if (open->moves) open->own += bytes_of_all(fn.outputs());
+    const int64_t bytes = std::max(open->own, open->inside);
     const std::lock_guard lock(mutex_);
     auto& stack = stacks_[fn.threadId()];
-    if (!stack.empty() && stack.back() == open) stack.pop_back();
-    if (open->role == Role::moves_no || (open->role == Role::moves && open->outer)) return;
-    bytes_ += open->bytes + bytes_of_all(fn.outputs());
+    stack.erase(std::remove(stack.begin(), stack.end(), open), stack.end());
+    (stack.empty() ? bytes_ : stack.back()->inside) += bytes;
   }
 
   [[nodiscard]] int64_t bytes() const { return bytes_; }
 
  private:
   std::mutex mutex_;
-  std::unordered_map<uint64_t, std::vector<Open*>> stacks_;  // operators under way, by thread
+  std::unordered_map<uint64_t, std::vector<Open*>> stacks_;  // by thread, the innermost last
   int64_t bytes_ = 0;
 };
 
