@@ -124,6 +124,12 @@ void add_memory(const Json& result, Table& table) {
                                               : host});
 }
 
+std::string graph_text(const Json& work) {
+  if (work.at("cuda_graph").get<bool>()) return "replayed as one CUDA graph";
+  const Json& reason = work.at("eager_reason");
+  return reason.is_null() ? "run eagerly" : reason.get<std::string>();
+}
+
 std::string kernels_text(const Json& result, std::size_t count) {
   const Json& profile = result.at("profile");
   if (profile.is_null() || count == 0) return "";
@@ -180,6 +186,7 @@ std::string detailed_text(const Json& result, std::size_t kernels) {
   if (!result.at("first_step_seconds").is_null()) {
     table.add({"first step", text(number(result, "first_step_seconds")) + " s after the process began"});
   }
+  if (on_device(result)) table.add({"step", graph_text(result.at("workload"))});
   const double wait = number(result, "data_wait_seconds");
   table.add({"data wait", milliseconds(wait) + " a step (" + format_share(wait / step) + ")"});
   add_rates(result, table);

@@ -40,7 +40,7 @@ int run_eval(const EvalOptions& options);
 struct BenchOptions {
   ConfigSource config;
   std::vector<std::string> compare;  ///< "KEY=V1,V2": every combination is measured
-  int64_t warmup = 10;               ///< steps before the first block
+  int64_t warmup = 15;               ///< steps before the first block
   int64_t steps = 10;                ///< of a block
   int64_t blocks = 5;
   bool synthetic = false;  ///< made-up data of the same size, kept on the device

@@ -23,6 +23,7 @@
 #include "components.h"
 #include "device_setup.h"
 #include "events/sinks.h"
+#include "graph_options.h"
 #include "launch/environment.h"
 #include "library_versions.h"
 #include "ranks.h"
@@ -73,6 +74,7 @@ class Measurement {
     ranks_.require_same_plan(*plan_);
     ranks_.start_together([this] { build(); });
     if (world_.size() > 1) ddp_ = join_ranks(*plan_, world_, parts_);
+    make_runner();
     signals_.started();
     open_windows();
     measure();
@@ -93,6 +95,7 @@ class Measurement {
 
   void build() {
     set_up_device(*plan_, world_.device(), bus_);
+    use_own_stream(world_.device());
     parts_ = build_training(*plan_, world_.device());
     if (world_.rank() > 0) train::seed_rank(plan_->config.seed, world_.rank(), 0, world_.device());
   }
@@ -112,10 +115,31 @@ class Measurement {
     return request_.resident ? resident_ : windows_->next();
   }
 
-  // The one place where steps are run, as training runs them and without a CUDA graph.
+  void make_runner() {
+    const train::GraphOptions options = graph_options(*plan_, world_);
+    const bool may_capture = options.wanted && !options.obstacle && train::has_step_graphs(world_.device());
+    // Besides the capture itself, which takes a step's place.
+    const int64_t needed = options.warm_up_steps + 2;
+    if (may_capture && request_.blocks.warmup_steps < needed) {
+      warn(
+          "a warm-up of " + std::to_string(request_.blocks.warmup_steps) +
+          " steps ends before the step is captured as a CUDA graph: eager steps and the capture are measured "
+          "as well; use --warmup " +
+          std::to_string(needed) + " or more, or train.cuda_graph=false");
+    }
+    runner_ = std::make_unique<train::StepRunner>(*parts_.step, world_.device(), options);
+  }
+
+  // The one place where steps are run.
   bench::Subject subject() {
-    const auto eager = [this](const bench::Window& window) { parts_.step->run(window, plan_->global_batch); };
-    return {[this] { return next_window(); }, eager, eager, [this] { take_rows(); }, world_.device()};
+    return {[this] { return next_window(); },
+            [this](const bench::Window& window) { runner_->run(window, plan_->global_batch); },
+            [this](const bench::Window& window) { parts_.step->run(window, plan_->global_batch); },
+            [this] { take_rows(); }, world_.device()};
+  }
+
+  void warn(const std::string& text) {
+    if (world_.is_main()) bus_.emit(events::Message{events::Message::Level::warning, text});
   }
 
   // Rows of the warm-up are taken in as well, so that the recorder never runs over.
@@ -133,6 +157,8 @@ class Measurement {
     report_.blocks = request_.blocks;
     report_.times = bench::time_blocks(subject(), request_.blocks, [this] { say_first_step(); });
     const auto memory = train::memory_stats(world_.device());
+    report_.cuda_graph = runner_->graphs() > 0;
+    if (const auto notice = runner_->take_notice()) report_.eager_reason = notice->text;
     report_.memory = {memory.max_allocated_gib, memory.max_reserved_gib, bench::host_peak_gib()};
   }
 
@@ -143,8 +169,20 @@ class Measurement {
                  format_significant(*report_.first_step_seconds, 4).c_str());
   }
 
-  // All ranks take the same steps; what is looked at is this rank's device.
+  // A model that fills the device leaves no room for more; that is no reason to lose what was measured.
   void look_closer() {
+    try {
+      profile();
+    } catch (const c10::OutOfMemoryError&) {
+      if (world_.size() > 1) throw;
+      warn(
+          "the device has no memory left for what is measured behind the timed blocks: phases, kernels or "
+          "limits are missing");
+    }
+  }
+
+  // All ranks take the same steps; what is looked at is this rank's device.
+  void profile() {
     const bench::Subject subject = this->subject();
     const auto steps = [&](const auto& run) {
       for (int64_t i = 0; i < kProfiledSteps; ++i) run(subject.next_window());
@@ -154,17 +192,8 @@ class Measurement {
         bench::profile_steps(world_.device(), kProfiledSteps, [&] { steps(subject.run_eagerly); }).phases;
     report_.traffic_bytes = bench::operand_traffic([&] { subject.run_eagerly(subject.next_window()); });
     bench::synchronize(world_.device());
-    report_.limits = limits();
-  }
-
-  // A model that fills the device leaves no room for them; that is no reason to lose what was measured.
-  [[nodiscard]] std::optional<bench::DeviceLimits> limits() const {
-    try {
-      return bench::measure_limits(world_.device(),
-                                   amp::autocast_dtype(plan_->precision).value_or(c10::kFloat));
-    } catch (const c10::OutOfMemoryError&) {
-      return std::nullopt;
-    }
+    report_.limits =
+        bench::measure_limits(world_.device(), amp::autocast_dtype(plan_->precision).value_or(c10::kFloat));
   }
 
   const config::ExperimentConfig config_;
@@ -179,6 +208,7 @@ class Measurement {
   std::unique_ptr<dist::DistributedDataParallel> ddp_;
   std::unique_ptr<data::Loader> loader_;
   std::unique_ptr<bench::WindowSource> windows_;
+  std::unique_ptr<train::StepRunner> runner_;
   bench::Window resident_;
   bench::Report report_;
 };

@@ -15,6 +15,7 @@
 #include "device_setup.h"
 #include "dist/collectives.h"
 #include "events/sinks.h"
+#include "graph_options.h"
 #include "launch/environment.h"
 #include "ranks.h"
 #include "run_folder.h"
@@ -145,6 +146,7 @@ class Training {
   }
 
   void build() {
+    use_own_stream(device_);
     set_up_device(*plan_, device_, bus_);
     parts_ = build_training(*plan_, device_);
     if (plan_->config.distributed.strategy == "data_parallel" && parts_.replicas == nullptr) {
@@ -186,8 +188,9 @@ class Training {
     const auto train_loader = build_train_loader(*plan_, datasets_.train, world_, stop);
     std::unique_ptr<data::Loader> eval_loader;
     if (datasets_.eval) eval_loader = build_eval_loader(*plan_, datasets_.eval, world_, stop);
+    train::StepRunner runner(*parts_.step, device_, graph_options(*plan_, world_));
     train::Trainer trainer(
-        {*plan_, live(), *parts_.recorder, step_options(*plan_), *train_loader, eval_loader.get(),
+        {*plan_, live(), runner, *parts_.recorder, step_options(*plan_), *train_loader, eval_loader.get(),
          parts_.parameter_names, datasets_.train->class_names(), folder_.checkpoints, bus_,
          signals_.requested(), world_, ranks_.monitor(), &pulse_},
         progress_);

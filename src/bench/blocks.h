@@ -26,7 +26,7 @@ struct Subject {
 };
 
 struct BlockPlan {
-  int64_t warmup_steps = 10;  ///< at least 1
+  int64_t warmup_steps = 15;  ///< at least 1
   int64_t steps = 10;         ///< of a block
   int64_t blocks = 5;
   [[nodiscard]] int64_t total_steps() const { return warmup_steps + steps * blocks; }

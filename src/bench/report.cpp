@@ -58,7 +58,9 @@ Json workload(const Report& report, const config::RunPlan& plan) {
           {"global_batch", plan.global_batch},
           {"input", {plan.channels, plan.input_height, plan.input_width}},
           {"data", plan.config.data.train.format},
-          {"resident", report.resident}};
+          {"resident", report.resident},
+          {"cuda_graph", report.cuda_graph},
+          {"eager_reason", report.eager_reason ? Json(*report.eager_reason) : Json(nullptr)}};
 }
 
 Json rates(const Report& report, const config::RunPlan& plan, double step_seconds) {

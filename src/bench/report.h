@@ -24,6 +24,8 @@ struct Report {
   std::string device;     ///< "NVIDIA H200"
   bool resident = false;  ///< one window of batches, kept on the device
   nlohmann::ordered_json libraries;
+  bool cuda_graph = false;                   ///< steps were replayed as one
+  std::optional<std::string> eager_reason;   ///< why not, where train.cuda_graph asks for it
   std::optional<double> first_step_seconds;  ///< from the start of the process
   BlockPlan blocks;
   BlockTimes times;

@@ -60,7 +60,7 @@ void describe(Visitor& f, TrainConfig& c) {
     "The same bits in every run, where the device has such algorithms; slower.");
   f("cudnn_benchmark", c.cudnn_benchmark, any(), "Lets cuDNN time its algorithms on the first steps.");
   f("cuda_graph", c.cuda_graph, any(),
-    "Allows the step to be replayed as a CUDA graph; this version runs every step eagerly.");
+    "Replays the whole step as one CUDA graph where that is possible; where not, the run says why.");
   f("num_threads", c.num_threads, at_least(1).at_most(4096).unit("threads").absent("PyTorch's choice"),
     "CPU threads of one operator.");
 }

@@ -33,7 +33,7 @@ struct TrainConfig {
   double label_smoothing = 0.0;
   bool deterministic = false;
   bool cudnn_benchmark = true;
-  bool cuda_graph = true;              // takes effect once whole-step capture exists
+  bool cuda_graph = true;              // where the step can be captured
   std::optional<int64_t> num_threads;  // intra-op CPU threads
 
   bool operator==(const TrainConfig&) const = default;

@@ -52,7 +52,8 @@ Outcome Trainer::run() {
       auto window = next_window();
       if (!window) return stop();
       tell_monitor(dist::Phase::step);
-      parts_.live.step.run(*window, window_samples());
+      parts_.runner.run(*window, window_samples());
+      if (const auto notice = parts_.runner.take_notice()) tell(*notice);
       account(*window);
       if (run_steps_ == 1) report_start();
       if (!after_window() || stop_agreed()) return stop();
@@ -272,6 +273,11 @@ Outcome Trainer::stop() {
   settle();
   if (saved_at_ != progress_.windows) save();
   return Outcome::preempted;
+}
+
+void Trainer::tell(const StepRunner::Notice& notice) {
+  using Level = events::Message::Level;
+  parts_.bus.emit(events::Message{notice.warning ? Level::warning : Level::info, notice.text});
 }
 
 void Trainer::warn(std::string text) {

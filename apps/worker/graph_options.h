@@ -1,0 +1,13 @@
+// Whether this run's steps can be replayed as CUDA graphs.
+#pragma once
+
+#include "config/run_plan.h"
+#include "dist/world.h"
+#include "train/step_runner.h"
+
+namespace ampctl::worker {
+
+/// From the plan: train.cuda_graph, and what would make the host take part in each step.
+train::GraphOptions graph_options(const config::RunPlan& plan, const dist::World& world);
+
+}  // namespace ampctl::worker
