@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "kernels/global_avg_pool.h"
 #include "kernels/max_pool.h"
 
 namespace ampctl::nn {
@@ -12,9 +13,13 @@ at::Tensor ReLU::forward(const at::Tensor& input) {
   return at::relu_(output);
 }
 
-at::Tensor MaxPool2d::forward(const at::Tensor& input) { return kernels::max_pool2d(input, options_); }
+at::Tensor MaxPool2d::forward(const at::Tensor& input) {
+  if (fused()) return kernels::max_pool2d(input, options_);
+  return at::max_pool2d(input, options_.kernel_size, options_.stride, options_.padding);
+}
 
 at::Tensor AdaptiveAvgPool2d::forward(const at::Tensor& input) {
+  if (output_size_ == 1 && input.dim() == 4) return kernels::global_avg_pool2d(input);
   return at::adaptive_avg_pool2d(input, {output_size_, output_size_});
 }
 

@@ -60,7 +60,7 @@ UpdateLists resnet50(size_t state_kinds) {
 
 void print(const std::string& name, const std::function<void()>& work, double bytes_a_value) {
   constexpr double kValues = 25.557e6;
-  const float time = test::milliseconds(work);
+  const float time = test::device_milliseconds(work);
   std::cout << name << ": " << time << " ms";
   if (bytes_a_value > 0) std::cout << ", " << kValues * bytes_a_value / time / 1e9 << " TB/s";
   std::cout << std::endl;

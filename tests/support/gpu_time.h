@@ -1,28 +1,37 @@
-// The time that work takes on the GPU, for [benchmark] tests.
+// How long the device takes for some work, without the host's part.
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <functional>
+#include <vector>
 
 #include <ATen/cuda/CUDAEvent.h>
+#include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDAGuard.h>
 
 namespace ampctl::test {
 
-/// Median of the device's time for one of 20 calls in a row, in milliseconds.
-inline float milliseconds(const std::function<void()>& work) {
+/// Median time of one call of `work`, in milliseconds: ten calls are replayed as a CUDA graph, since
+/// otherwise the host would be slower than small kernels are.
+inline float device_milliseconds(const std::function<void()>& work) {
   constexpr int kRepeats = 9;
-  constexpr int kCalls = 20;
+  constexpr int kCalls = 10;
+  const c10::cuda::CUDAStreamGuard side(c10::cuda::getStreamFromPool());
+  for (int i = 0; i < 3; ++i) work();
+  at::cuda::CUDAGraph graph;
+  graph.capture_begin();
   for (int i = 0; i < kCalls; ++i) work();
-  std::array<float, kRepeats> times{};
-  for (float& time : times) {
+  graph.capture_end();
+  for (int i = 0; i < 3; ++i) graph.replay();
+  std::vector<float> times;
+  for (int repeat = 0; repeat < kRepeats; ++repeat) {
     at::cuda::CUDAEvent begin(cudaEventDefault);
     at::cuda::CUDAEvent end(cudaEventDefault);
     begin.record();
-    for (int i = 0; i < kCalls; ++i) work();
+    graph.replay();
     end.record();
     end.synchronize();
-    time = begin.elapsed_time(end) / kCalls;
+    times.push_back(begin.elapsed_time(end) / kCalls);
   }
   std::sort(times.begin(), times.end());
   return times[kRepeats / 2];
