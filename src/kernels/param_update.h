@@ -49,8 +49,8 @@ struct AdamOptions {
 /// unit in the last place of a sum's larger term; a copy is its parameter rounded to nearest even. Parameters
 /// of other dtypes take the composition. Throws an internal error for lists that break what UpdateLists says.
 void sgd_update_(const UpdateLists& lists, const SgdOptions& options, const UpdateInputs& inputs);
-/// States: exp_avg, exp_avg_sq and, with amsgrad, max_exp_avg_sq. As above; results are those of
-/// at::_fused_adam_ and at::_fused_adamw_, bit for bit.
+/// States: exp_avg, exp_avg_sq and, with amsgrad, max_exp_avg_sq. As above beside at::_fused_adam_
+/// and at::_fused_adamw_; the latter's results bit for bit.
 void adam_update_(const UpdateLists& lists, const AdamOptions& options, const UpdateInputs& inputs);
 
 /// The same from stock operators, on any device: what the kernels are tested against.

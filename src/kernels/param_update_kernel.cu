@@ -11,9 +11,9 @@ constexpr int kThreads = 256;
 constexpr int kWidth = 4;  // elements that a thread loads at once
 static_assert(kUpdateChunk % kWidth == 0, "chunks begin where vectors do");
 
-// Both rules take the steps of PyTorch's fused kernels, in float32. Where a multiplication and an addition
-// are one operation is said here: PyTorch leaves it to the compiler, which for SGD with a grad_scale fuses
-// them in some of a thread's elements and not in others.
+// Both rules take the steps of PyTorch's fused kernels, in float32. Where SGD and Adam's coupled weight decay
+// multiply and add in one operation is said here: PyTorch leaves it to the compiler, which fuses them in some
+// of a thread's elements and not in others.
 
 template <bool kHasMomentum>
 class Sgd {
@@ -70,7 +70,7 @@ class Adam {
       if (decoupled_) {
         param -= lr_ * weight_decay_ * param;
       } else {
-        grad += param * weight_decay_;
+        grad = fmaf(param, weight_decay_, grad);
       }
     }
     states[0] = fmaf(beta1_, states[0], fmaf(-beta1_, grad, grad));
