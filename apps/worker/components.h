@@ -13,6 +13,7 @@
 #include "config/run_plan.h"
 #include "data/dataset.h"
 #include "data/loader.h"
+#include "dist/distributed_data_parallel.h"
 #include "dist/world.h"
 #include "nn/layer.h"
 #include "optim/optimizer.h"
@@ -47,5 +48,11 @@ struct TrainComponents {
   std::unique_ptr<train::TrainStep> step;
 };
 TrainComponents build_training(const config::RunPlan& plan, c10::Device device);
+
+/// Makes the step one of all ranks of `world`, which outlives it: gradients averaged, batch norms
+/// synchronised where the plan says so. Collective. What it returns must live as long as the step.
+[[nodiscard]] std::unique_ptr<dist::DistributedDataParallel> join_ranks(const config::RunPlan& plan,
+                                                                        const dist::World& world,
+                                                                        TrainComponents& parts);
 
 }  // namespace ampctl::worker

@@ -17,7 +17,6 @@
 #include "events/sinks.h"
 #include "graph_options.h"
 #include "launch/environment.h"
-#include "nn/layer_tree.h"
 #include "ranks.h"
 #include "run_folder.h"
 #include "train/generators.h"
@@ -129,7 +128,7 @@ class Training {
     ranks_.start_together([this] { prepare(); });
     ranks_.require_same_plan(*plan_);
     ranks_.start_together([this] { build(); });
-    if (world_.size() > 1) join_step();
+    if (world_.size() > 1) ddp_ = join_ranks(*plan_, world_, parts_);
     ranks_.start_together([this] { find_past(); });
     resumed_from_ = shared_past();
     ranks_.start_together([this] { load(); });
@@ -157,16 +156,6 @@ class Training {
                               device_name(device_) + "): it trains on that one alone"});
     }
     if (world_.rank() > 0) train::seed_rank(plan_->config.seed, world_.rank(), 0, device_);
-  }
-
-  void join_step() {
-    if (plan_->config.distributed.sync_batch_norm) {
-      nn::convert_sync_batch_norm(*parts_.model,
-                                  [this](at::Tensor& sums) { dist::all_reduce_sum_(world_, sums); });
-    }
-    ddp_.emplace(world_, train::named_parameters(*parts_.model), parts_.buffers->tensors(),
-                 ddp_options(plan_->config.distributed));
-    parts_.step->join(world_, *ddp_);
   }
 
   void find_past() {
@@ -222,7 +211,7 @@ class Training {
   data::TrainEval datasets_;
   std::optional<config::RunPlan> plan_;
   TrainComponents parts_;
-  std::optional<dist::DistributedDataParallel> ddp_;
+  std::unique_ptr<dist::DistributedDataParallel> ddp_;
   std::optional<fs::path> resumed_from_;
   train::Progress progress_;
   train::Pulse pulse_;

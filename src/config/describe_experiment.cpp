@@ -33,6 +33,8 @@ void describe(Visitor& f, ModelConfig& c) {
   f("num_classes", c.num_classes, at_least(1).at_most(1e6).absent("the data's"),
     "Outputs of the last layer.");
   f("channels_last", c.channels_last, any(), "Memory format NHWC, which tensor cores prefer.");
+  f("fused", c.fused, any(),
+    "Operators of our own where they apply (GPU, channels_last); false: PyTorch's alone.");
   f("hidden_sizes", c.hidden_sizes, for_models(at_least(1).at_most(1 << 20), "hidden_sizes", c),
     "Widths of the hidden layers.");
   f("dropout", c.dropout, for_models(at_least(0).below(1), "dropout", c),
@@ -91,7 +93,7 @@ void describe(Visitor& f, DistributedConfig& c) {
   f("gradient_compression", c.gradient_compression, one_of({"none", "float16", "bfloat16"}),
     "The precision in which gradients travel between processes; none is float32.");
   f("gradient_as_bucket_view", c.gradient_as_bucket_view, any(),
-    "Gradients live in the buckets that are reduced: less memory.");
+    "Gradients live in the buckets that are reduced: less memory and less copying.");
   f("broadcast_buffers", c.broadcast_buffers, any(),
     "Every step begins with the buffers of rank 0 (batch norm's running statistics).");
   f("find_unused_parameters", c.find_unused_parameters, any(),

@@ -17,6 +17,7 @@ struct ModelConfig {
   std::string name;                    // a name of catalog/models.h
   std::optional<int64_t> num_classes;  // default: the data's classes
   bool channels_last = false;
+  bool fused = true;                       // operators of our own
   std::vector<int64_t> hidden_sizes{256};  // mlp
   double dropout = 0.0;                    // mlp
   bool zero_init_residual = false;         // resnets
@@ -57,7 +58,7 @@ struct DistributedConfig {
   double timeout = 600.0;             // seconds
   double bucket_cap_mb = 25.0;
   std::string gradient_compression = "none";  // none | float16 | bfloat16
-  bool gradient_as_bucket_view = false;
+  bool gradient_as_bucket_view = true;
   bool broadcast_buffers = true;
   bool find_unused_parameters = false;
   bool sync_batch_norm = false;

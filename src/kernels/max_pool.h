@@ -22,6 +22,8 @@ struct PoolWindow {
 
   /// Windows that fit into `size` pixels: floor((size + 2 padding - kernel_size) / stride) + 1.
   [[nodiscard]] int64_t pooled(int64_t size) const { return (size + 2 * padding - kernel_size) / stride + 1; }
+
+  bool operator==(const PoolWindow&) const = default;
 };
 
 /// The largest kernel_size whose positions fit into a byte, with a value left that stands for none.

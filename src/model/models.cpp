@@ -9,6 +9,7 @@
 #include "model/lenet.h"
 #include "model/mlp.h"
 #include "model/resnet.h"
+#include "nn/layer_tree.h"
 
 namespace ampctl::model {
 namespace {
@@ -79,7 +80,9 @@ nn::LayerPtr make_model(const config::ModelConfig& config, const InputShape& inp
   require_positive("channel", input.channels);
   require_positive("pixel of height", input.height);
   require_positive("pixel of width", input.width);
-  return entry->make(config, input, num_classes);
+  nn::LayerPtr model = entry->make(config, input, num_classes);
+  nn::set_fused(*model, config.fused);
+  return model;
 }
 
 }  // namespace ampctl::model

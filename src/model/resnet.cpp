@@ -1,11 +1,14 @@
 #include "model/resnet.h"
 
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <torch/nn/init.h>
 
-#include "nn/batch_norm.h"
+#include "model/residual_block.h"
+#include "nn/batch_norm_act.h"
 #include "nn/convolution.h"
 #include "nn/linear.h"
 #include "nn/sequential.h"
@@ -30,38 +33,22 @@ nn::Conv2dOptions conv1x1(int64_t in_channels, int64_t out_channels, int64_t str
   return {.in_channels = in_channels, .out_channels = out_channels, .stride = stride, .bias = false};
 }
 
-class ResidualBlock : public nn::Layer {
- public:
-  /// `downsample` (may be null) brings the input to the output's shape.
-  ResidualBlock(const std::vector<nn::Conv2dOptions>& convolutions, const nn::LayerPtr& downsample)
-      : relu_(register_module("relu", std::make_shared<nn::ReLU>())) {
-    for (const auto& options : convolutions) {
-      const std::string number = std::to_string(convs_.size() + 1);
-      convs_.push_back(register_module("conv" + number, std::make_shared<nn::Conv2d>(options)));
-      norms_.push_back(
-          register_module("bn" + number, std::make_shared<nn::BatchNorm2d>(options.out_channels)));
+using Blocks = std::vector<std::shared_ptr<ResidualBlock>>;
+
+/// Residual blocks one after the other: torch.nn.Sequential, in whose place they may also be called one by
+/// one.
+struct Stage {
+  Blocks blocks;
+  nn::LayerPtr sequential;
+
+  [[nodiscard]] nn::ForkedTensor operator()(nn::ForkedTensor x) const {
+    if (sequential->wraps_forward()) {
+      const at::Tensor output = (*sequential)(x.first);
+      return {output, output};
     }
-    if (downsample) downsample_ = register_module("downsample", downsample);
+    for (const auto& block : blocks) x = block->run(x);
+    return x;
   }
-
-  [[nodiscard]] const at::Tensor& last_norm_weight() const { return norms_.back()->weight(); }
-
- protected:
-  at::Tensor forward(const at::Tensor& input) override {
-    at::Tensor x = input;
-    for (size_t i = 0; i < convs_.size(); ++i) {
-      if (i > 0) x = (*relu_)(x);
-      x = (*norms_[i])((*convs_[i])(x));
-    }
-    x.add_(downsample_ ? (*downsample_)(input) : input);
-    return (*relu_)(x);
-  }
-
- private:
-  nn::LayerPtr relu_;
-  std::vector<nn::LayerPtr> convs_;
-  std::vector<std::shared_ptr<nn::BatchNorm2d>> norms_;
-  nn::LayerPtr downsample_;
 };
 
 class ResNet : public nn::Layer {
@@ -82,9 +69,8 @@ class ResNet : public nn::Layer {
     int64_t width = kStemChannels;
     for (size_t stage = 0; stage < options.blocks.size(); ++stage) {
       const int64_t stride = stage == 0 ? 1 : 2;
-      stages_.push_back(
-          register_module("layer" + std::to_string(stage + 1),
-                          make_stage(options.kind, channels, width, options.blocks[stage], stride)));
+      stages_.push_back(make_stage(options.kind, channels, width, options.blocks[stage], stride));
+      register_module("layer" + std::to_string(stage + 1), stages_.back().sequential);
       channels = width * expansion(options.kind);
       width *= 2;
     }
@@ -95,9 +81,9 @@ class ResNet : public nn::Layer {
 
  protected:
   at::Tensor forward(const at::Tensor& input) override {
-    at::Tensor x = (*maxpool_)((*relu_)((*bn1_)((*conv1_)(input))));
-    for (const auto& stage : stages_) x = (*stage)(x);
-    return (*fc_)(at::flatten((*avgpool_)(x), /*start_dim=*/1));
+    nn::ForkedTensor x = nn::norm_relu_pool(*bn1_, *relu_, *maxpool_, (*conv1_)(input));
+    for (const auto& stage : stages_) x = stage(x);
+    return (*fc_)(at::flatten((*avgpool_)(x.first), /*start_dim=*/1));
   }
 
  private:
@@ -112,10 +98,10 @@ class ResNet : public nn::Layer {
             conv1x1(width, width * kBottleneckExpansion)};
   }
 
-  static nn::LayerPtr make_stage(ResidualKind kind, int64_t in_channels, int64_t width, int64_t blocks,
-                                 int64_t stride) {
+  static Stage make_stage(ResidualKind kind, int64_t in_channels, int64_t width, int64_t blocks,
+                          int64_t stride) {
     const int64_t out_channels = width * expansion(kind);
-    std::vector<nn::LayerPtr> layers;
+    Blocks made;
     for (int64_t block = 0; block < blocks; ++block) {
       // torchvision makes the shortcut before the block, which fixes the order of random numbers.
       nn::LayerPtr downsample;
@@ -124,12 +110,13 @@ class ResNet : public nn::Layer {
         downsample = std::make_shared<nn::Sequential>(
             std::vector<nn::LayerPtr>{conv, std::make_shared<nn::BatchNorm2d>(out_channels)});
       }
-      layers.push_back(
+      made.push_back(
           std::make_shared<ResidualBlock>(convolutions(kind, in_channels, width, stride), downsample));
       in_channels = out_channels;
       stride = 1;
     }
-    return std::make_shared<nn::Sequential>(std::move(layers));
+    auto sequential = std::make_shared<nn::Sequential>(std::vector<nn::LayerPtr>(made.begin(), made.end()));
+    return {std::move(made), std::move(sequential)};
   }
 
   void initialise(bool zero_init_residual) const {
@@ -144,10 +131,10 @@ class ResNet : public nn::Layer {
   }
 
   nn::LayerPtr conv1_;
-  nn::LayerPtr bn1_;
-  nn::LayerPtr relu_;
-  nn::LayerPtr maxpool_;
-  std::vector<nn::LayerPtr> stages_;
+  std::shared_ptr<nn::BatchNorm2d> bn1_;
+  std::shared_ptr<nn::ReLU> relu_;
+  std::shared_ptr<nn::MaxPool2d> maxpool_;
+  std::vector<Stage> stages_;
   nn::LayerPtr avgpool_;
   nn::LayerPtr fc_;
 };

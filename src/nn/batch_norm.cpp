@@ -29,8 +29,35 @@ BatchNorm2d::BatchNorm2d(int64_t num_features, const BatchNormOptions& options)
       running_var_(register_buffer("running_var", at::ones({num_features}))),
       num_batches_tracked_(register_buffer("num_batches_tracked", at::zeros({}, at::kLong))) {}
 
+std::optional<kernels::BatchNormInputs> BatchNorm2d::kernel_inputs(const at::Tensor& input) {
+  if (!is_training() || is_synchronised() || !fused() || !input.is_cuda()) return std::nullopt;
+  require_two_values_a_channel(input);
+  kernels::BatchNormInputs inputs{weight_,
+                                  bias_,
+                                  running_mean_,
+                                  running_var_,
+                                  num_batches_tracked_,
+                                  kernels::batch_norm_tickets(tickets_, input.device()),
+                                  options_.momentum,
+                                  options_.eps};
+  if (!kernels::has_batch_norm_kernel(input, inputs)) return std::nullopt;
+  if (is_recomputing()) {
+    // The first run of a checkpointed layer has updated the statistics; its second goes without them.
+    inputs.running_mean.reset();
+    inputs.running_var.reset();
+    inputs.num_batches_tracked.reset();
+  }
+  return inputs;
+}
+
+std::optional<kernels::BatchNormInputs> BatchNorm2d::fused_inputs(const at::Tensor& input) {
+  return wraps_forward() ? std::nullopt : kernel_inputs(input);
+}
+
 at::Tensor BatchNorm2d::forward(const at::Tensor& input) {
-  // The first run of a checkpointed layer has updated the statistics; its second goes without them.
+  if (const auto inputs = kernel_inputs(input)) {
+    return kernels::batch_norm_act(input, *inputs, /*relu=*/false);
+  }
   const bool again = is_training() && is_recomputing();
   const at::Tensor running_mean = again ? at::Tensor() : running_mean_;
   const at::Tensor running_var = again ? at::Tensor() : running_var_;

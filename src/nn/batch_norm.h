@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 
+#include "kernels/batch_norm_act.h"
 #include "nn/layer.h"
 #include "nn/sync_batch_norm.h"
 
@@ -20,7 +22,8 @@ struct BatchNormOptions {
 /// set_data at any time. Throws a usage error in training for an input with one value a channel, as PyTorch
 /// does: its unbiased variance would be NaN and stay in running_var. In the second run of a checkpointed
 /// layer it leaves the buffers alone. With a sum over ranks it is torch.nn.SyncBatchNorm: in training it
-/// normalises by the joint batch of all ranks (sync_batch_norm).
+/// normalises by the joint batch of all ranks (sync_batch_norm). Else, where fused(), it runs on
+/// kernels::batch_norm_act.
 class BatchNorm2d : public Layer {
  public:
   explicit BatchNorm2d(int64_t num_features, const BatchNormOptions& options = {});
@@ -32,16 +35,24 @@ class BatchNorm2d : public Layer {
   void set_sum_over_ranks(SumOverRanks sum_over_ranks) { sum_over_ranks_ = std::move(sum_over_ranks); }
   [[nodiscard]] bool is_synchronised() const { return sum_over_ranks_ != nullptr; }
 
+  /// For an operator that does the work of this layer and its neighbours: what it needs to normalise `input`
+  /// in this layer's place. Nothing where the layer has to be called: in evaluation, synchronised, forced to
+  /// float32, not fused(), or when there is no kernel for this input. Throws as a call does.
+  [[nodiscard]] std::optional<kernels::BatchNormInputs> fused_inputs(const at::Tensor& input);
+
  protected:
   at::Tensor forward(const at::Tensor& input) override;
 
  private:
+  std::optional<kernels::BatchNormInputs> kernel_inputs(const at::Tensor& input);
+
   BatchNormOptions options_;
   at::Tensor weight_;
   at::Tensor bias_;
   at::Tensor running_mean_;
   at::Tensor running_var_;
   at::Tensor num_batches_tracked_;
+  at::Tensor tickets_;
   SumOverRanks sum_over_ranks_;
 };
 

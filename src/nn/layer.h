@@ -24,6 +24,15 @@ class Layer : public torch::nn::Module {
   void set_force_float32(bool value) { force_float32_ = value; }
   [[nodiscard]] bool force_float32() const { return force_float32_; }
 
+  /// Whether this layer may run on operators of this project, where they apply (the default), or on PyTorch's
+  /// alone.
+  void set_fused(bool value) { fused_ = value; }
+  [[nodiscard]] bool fused() const { return fused_; }
+
+  /// True when calling this layer does more than its forward(). Whoever does a layer's work in its stead, an
+  /// operator for several layers in one, has to call it instead.
+  [[nodiscard]] bool wraps_forward() const { return force_float32_ || checkpoint_activations_; }
+
   void set_checkpoint_activations(bool value) { checkpoint_activations_ = value; }
   [[nodiscard]] bool checkpoint_activations() const { return checkpoint_activations_; }
 
@@ -45,6 +54,7 @@ class Layer : public torch::nn::Module {
   at::Tensor run_checkpointed(const at::Tensor& input);
 
   bool force_float32_ = false;
+  bool fused_ = true;
   bool checkpoint_activations_ = false;
 };
 

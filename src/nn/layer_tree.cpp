@@ -38,6 +38,12 @@ void mark_matching(Layer& root, const char* key, const std::vector<std::string>&
 
 }  // namespace
 
+void set_fused(Layer& root, bool value) {
+  root.apply([value](torch::nn::Module& module) {
+    if (auto* layer = dynamic_cast<Layer*>(&module)) layer->set_fused(value);
+  });
+}
+
 void force_float32_modules(Layer& root, const std::vector<std::string>& patterns) {
   mark_matching(root, "amp.fp32_modules", patterns, [](Layer& layer) { layer.set_force_float32(true); });
 }

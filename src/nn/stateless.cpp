@@ -13,7 +13,10 @@ at::Tensor ReLU::forward(const at::Tensor& input) {
   return at::relu_(output);
 }
 
-at::Tensor MaxPool2d::forward(const at::Tensor& input) { return kernels::max_pool2d(input, options_); }
+at::Tensor MaxPool2d::forward(const at::Tensor& input) {
+  if (fused()) return kernels::max_pool2d(input, options_);
+  return at::max_pool2d(input, options_.kernel_size, options_.stride, options_.padding);
+}
 
 at::Tensor AdaptiveAvgPool2d::forward(const at::Tensor& input) {
   if (output_size_ == 1 && input.dim() == 4) return kernels::global_avg_pool2d(input);

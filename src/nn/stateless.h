@@ -24,6 +24,8 @@ class MaxPool2d : public Layer {
  public:
   explicit MaxPool2d(const MaxPool2dOptions& options = {}) : options_(options) {}
 
+  [[nodiscard]] const MaxPool2dOptions& options() const { return options_; }
+
  protected:
   at::Tensor forward(const at::Tensor& input) override;
 

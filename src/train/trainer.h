@@ -71,6 +71,7 @@ class Trainer {
   void account(const std::vector<data::Batch>& window);
   bool after_window();
   bool stop_agreed();
+  void report_start();
   void tell_monitor(dist::Phase phase) const;
   void begin_log();
   void lap();

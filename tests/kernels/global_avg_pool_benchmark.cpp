@@ -7,9 +7,9 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/autograd.h>
 
-#include "device_time.h"
 #include "kernels/global_avg_pool.h"
 #include "support/catch.h"
+#include "support/gpu_time.h"
 #include "support/skip.h"
 
 using namespace ampctl;
@@ -20,11 +20,11 @@ TEST_CASE("Time of global average pooling at ResNet-50's end beside PyTorch's", 
                            .contiguous(at::MemoryFormat::ChannelsLast)
                            .set_requires_grad(true);
   const auto measure = [&](const std::string& name, const std::function<at::Tensor()>& pool) {
-    const float forward = test::milliseconds([&] { pool(); });
+    const float forward = test::device_milliseconds([&] { pool(); });
     const at::Tensor output = pool();
     const at::Tensor grad = at::randn_like(output);
     // The layer before wants its gradient in channels_last.
-    const float backward = test::milliseconds([&] {
+    const float backward = test::device_milliseconds([&] {
       torch::autograd::grad({output}, {x}, {grad}, /*retain_graph=*/true)[0].contiguous(
           at::MemoryFormat::ChannelsLast);
     });

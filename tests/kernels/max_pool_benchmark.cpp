@@ -7,9 +7,9 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/autograd.h>
 
-#include "device_time.h"
 #include "kernels/max_pool.h"
 #include "support/catch.h"
+#include "support/gpu_time.h"
 #include "support/skip.h"
 
 using namespace ampctl;
@@ -26,11 +26,11 @@ void compare(at::ScalarType dtype, int64_t batch) {
                            .contiguous(at::MemoryFormat::ChannelsLast)
                            .set_requires_grad(true);
   const auto measure = [&](const std::string& name, const std::function<at::Tensor()>& pool) {
-    const float forward = test::milliseconds([&] { pool(); });
+    const float forward = test::device_milliseconds([&] { pool(); });
     const at::Tensor output = pool();
     const at::Tensor grad = at::randn_like(output);
-    const float backward =
-        test::milliseconds([&] { torch::autograd::grad({output}, {x}, {grad}, /*retain_graph=*/true); });
+    const float backward = test::device_milliseconds(
+        [&] { torch::autograd::grad({output}, {x}, {grad}, /*retain_graph=*/true); });
     print(std::string(c10::toString(dtype)) + " batch " + std::to_string(batch) + " " + name, forward,
           backward);
   };

@@ -7,9 +7,9 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/autograd.h>
 
-#include "device_time.h"
 #include "kernels/softmax_cross_entropy.h"
 #include "support/catch.h"
+#include "support/gpu_time.h"
 #include "support/skip.h"
 
 using namespace ampctl;
@@ -22,11 +22,11 @@ void compare(at::ScalarType dtype, int64_t rows, int64_t classes) {
   const at::Tensor targets = at::randint(classes, {rows}, options.dtype(at::kLong));
   const kernels::CrossEntropyOptions smoothed{.label_smoothing = 0.1};
   const auto measure = [&](const std::string& name, const std::function<at::Tensor()>& loss) {
-    const float forward = test::milliseconds([&] { loss(); });
+    const float forward = test::device_milliseconds([&] { loss(); });
     const at::Tensor value = loss();
     const at::Tensor grad = at::ones_like(value);
-    const float backward =
-        test::milliseconds([&] { torch::autograd::grad({value}, {logits}, {grad}, /*retain_graph=*/true); });
+    const float backward = test::device_milliseconds(
+        [&] { torch::autograd::grad({value}, {logits}, {grad}, /*retain_graph=*/true); });
     std::cout << c10::toString(dtype) << " " << rows << " x " << classes << " " << name << ": forward "
               << forward << " ms, backward " << backward << " ms" << std::endl;
   };

@@ -1,0 +1,140 @@
+// Two sums a channel over the rows of a matrix, in a fixed order. C++17.
+//
+// A block sums a group of channels over a slice of the rows and leaves its partial sums; the group's block
+// that finishes last puts all slices together.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/batch_norm_kernel.h"
+
+namespace ampctl::kernels {
+
+constexpr int kWarp = 32;
+constexpr int kSumThreads = 512;
+constexpr int kSumWarps = kSumThreads / kWarp;
+constexpr int kGroupPacks = kBatchNormGroup / kBatchNormPack;
+/// Rows that a block's threads stand at side by side.
+constexpr int kSumRows = kSumThreads / kGroupPacks;
+
+/// Rows in tiles of kSumRows * steps, which the slices take in turn: all blocks move through memory together,
+/// and the last rows are what the cache holds when the next kernel begins with them.
+struct RowSlices {
+  unsigned rows;
+  unsigned tile_rows;
+  unsigned tiles;
+  unsigned slices;
+
+  /// `blocks` is how many run on the device at once. All slices have the same number of tiles, or one less.
+  static RowSlices plan(int64_t rows, int steps, int groups, int blocks) {
+    RowSlices plan{};
+    plan.rows = static_cast<unsigned>(rows);
+    plan.tile_rows = static_cast<unsigned>(kSumRows * steps);
+    plan.tiles = (plan.rows + plan.tile_rows - 1) / plan.tile_rows;
+    const auto most = static_cast<unsigned>(blocks > groups ? blocks / groups : 1);
+    const unsigned rounds = (plan.tiles + most - 1) / most;
+    plan.slices = (plan.tiles + rounds - 1) / rounds;
+    return plan;
+  }
+  __device__ unsigned rows_of(unsigned slice) const {
+    const unsigned own = (tiles - slice + slices - 1) / slices;
+    const unsigned missing = (tiles - 1) % slices == slice ? tiles * tile_rows - rows : 0;
+    return own * tile_rows - missing;
+  }
+};
+
+/// Where a thread stands: blockIdx.x is the group, blockIdx.y the slice.
+struct SumPlace {
+  int channel;
+  int row;  // within a tile
+  bool is_inside;
+
+  __device__ explicit SumPlace(int channels)
+      : channel(static_cast<int>(blockIdx.x * kBatchNormGroup + threadIdx.x % kGroupPacks * kBatchNormPack)),
+        row(static_cast<int>(threadIdx.x / kGroupPacks)),
+        is_inside(channel < channels) {}
+};
+
+struct GroupSums {
+  float2 values[kSumWarps][kBatchNormGroup];
+
+  // For the first kBatchNormGroup threads: the sums of channel threadIdx.x.
+  __device__ float2 total() const {
+    __syncthreads();
+    float2 sum = make_float2(0.0F, 0.0F);
+    if (threadIdx.x < kBatchNormGroup) {
+#pragma unroll
+      for (const auto& warp : values) {
+        sum.x += warp[threadIdx.x].x;
+        sum.y += warp[threadIdx.x].y;
+      }
+    }
+    __syncthreads();
+    return sum;
+  }
+};
+
+/// Adds up what the block's threads hold; the result as GroupSums::total.
+__device__ inline float2 block_sums(GroupSums& shared, float (&first)[kBatchNormPack],
+                                    float (&second)[kBatchNormPack]) {
+  const unsigned lane = threadIdx.x % kWarp;
+#pragma unroll
+  for (int offset = kGroupPacks; offset < kWarp; offset *= 2) {
+#pragma unroll
+    for (int c = 0; c < kBatchNormPack; ++c) {
+      first[c] += __shfl_xor_sync(~0U, first[c], offset);
+      second[c] += __shfl_xor_sync(~0U, second[c], offset);
+    }
+  }
+  if (lane < kGroupPacks) {
+    auto* values = shared.values[threadIdx.x / kWarp] + lane * kBatchNormPack;
+#pragma unroll
+    for (int c = 0; c < kBatchNormPack; ++c) values[c] = make_float2(first[c], second[c]);
+  }
+  return shared.total();
+}
+
+__device__ inline float2* partials_of(float* partials, unsigned slice) {
+  return reinterpret_cast<float2*>(partials) + (blockIdx.x * gridDim.y + slice) * kBatchNormGroup;
+}
+
+/// Leaves the block's partial sums, of which the first kBatchNormGroup threads hold a channel each. True in
+/// the group's last block, which then sees those of all slices.
+__device__ inline bool leave_partials(const BatchNormScratch& scratch, float2 sums) {
+  __shared__ bool is_last;
+  if (threadIdx.x < kBatchNormGroup) {
+    __stcg(partials_of(scratch.partials, blockIdx.y) + threadIdx.x, sums);
+    __threadfence();
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    unsigned* ticket = scratch.tickets + blockIdx.x;
+    is_last = atomicAdd(ticket, 1U) == gridDim.y - 1;
+    if (is_last) *ticket = 0;
+    __threadfence();
+  }
+  __syncthreads();
+  return is_last;
+}
+
+/// Puts the slices together: `add(sums, partial, slice, channel)` for each, in a fixed order; the result as
+/// GroupSums::total.
+template <typename Add>
+__device__ float2 sum_slices(GroupSums& shared, const BatchNormScratch& scratch, Add add) {
+  constexpr int kChannels = 2;  // 16 bytes of partial sums a lane
+  const unsigned warp = threadIdx.x / kWarp;
+  const unsigned channel = threadIdx.x % kWarp * kChannels;
+  float2 sums[kChannels] = {};
+#pragma unroll 8
+  for (unsigned slice = warp; slice < gridDim.y; slice += kSumWarps) {
+    const auto* from = partials_of(scratch.partials, slice) + channel;
+    const float4 partial = __ldcg(reinterpret_cast<const float4*>(from));
+    add(sums[0], make_float2(partial.x, partial.y), slice, channel);
+    add(sums[1], make_float2(partial.z, partial.w), slice, channel + 1);
+  }
+#pragma unroll
+  for (int c = 0; c < kChannels; ++c) shared.values[warp][channel + c] = sums[c];
+  return shared.total();
+}
+
+}  // namespace ampctl::kernels

@@ -1,0 +1,39 @@
+// The block of residual networks: https://arxiv.org/abs/1512.03385.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "nn/batch_norm_act.h"
+#include "nn/convolution.h"
+#include "nn/layer.h"
+
+namespace ampctl::model {
+
+/// torchvision's BasicBlock and Bottleneck: convolutions conv1, conv2, ..., each followed by a batch norm
+/// bn1, bn2, ..., with ReLU between them; the shortcut is added to the last norm's output, and ReLU follows.
+class ResidualBlock : public nn::Layer {
+ public:
+  /// `downsample` (may be null) brings the input to the output's shape.
+  ResidualBlock(const std::vector<nn::Conv2dOptions>& convolutions, const nn::LayerPtr& downsample);
+
+  [[nodiscard]] const at::Tensor& last_norm_weight() const { return norms_.back()->weight(); }
+
+  /// The block for an input that the first convolution and the shortcut read, with an output for the same two
+  /// of the next block: where the operators are fused their gradients are never added by autograd. A call of
+  /// the layer where it wraps_forward().
+  nn::ForkedTensor run(const nn::ForkedTensor& input);
+
+ protected:
+  at::Tensor forward(const at::Tensor& input) override { return run_layers({input, input}).first; }
+
+ private:
+  nn::ForkedTensor run_layers(const nn::ForkedTensor& input);
+
+  std::shared_ptr<nn::ReLU> relu_;
+  std::vector<nn::LayerPtr> convs_;
+  std::vector<std::shared_ptr<nn::BatchNorm2d>> norms_;
+  nn::LayerPtr downsample_;
+};
+
+}  // namespace ampctl::model
