@@ -5,6 +5,7 @@
 #include "kernels/batch_norm_kernel.h"
 #include "kernels/batch_norm_pack.cuh"
 #include "kernels/batch_norm_sums.cuh"
+#include "kernels/kernel_pair.cuh"
 
 namespace ampctl::kernels {
 namespace {
@@ -13,15 +14,41 @@ namespace {
 template <typename T>
 constexpr int kSteps = sizeof(T) == sizeof(float) ? 2 : 4;
 
-// Sums of squares lose the variance of values far from zero. So each slice takes its first row off all its
-// values, which is one of them and hence never far, and hands on its mean and its squared deviations from it;
-// these are put together as in https://doi.org/10.2307/2683386 (Chan, Golub and LeVeque).
+/// Rows whose mean a slice takes off.
+constexpr unsigned kOriginRows = 8;
+
+/// The mean of a slice's first rows.
+template <typename T>
+__device__ void load_origin(const void* input, const RowSlices& slices, unsigned row_packs, unsigned pack,
+                            float (&origin)[kBatchNormPack]) {
+  const unsigned first_row = blockIdx.y * slices.tile_rows;
+  const unsigned count = min(kOriginRows, slices.rows - first_row);
+  ChannelPack<T> packs[kOriginRows];
+#pragma unroll
+  for (unsigned i = 0; i < kOriginRows; ++i) {
+    // The last row stands in for those that are not there.
+    const unsigned row = first_row + min(i, count - 1);
+    packs[i] = ChannelPack<T>::load_cached(input, int64_t{row} * row_packs + pack);
+  }
+#pragma unroll
+  for (const auto& row : packs) {
+    float values[kBatchNormPack];
+    row.unpack(values);
+#pragma unroll
+    for (int c = 0; c < kBatchNormPack; ++c) origin[c] += values[c] * (1.0F / kOriginRows);
+  }
+}
+
+// Sums of squares lose the variance of values far from zero. So each slice takes off all its values the mean
+// of the first ones, which is never far, one outlier among them or not. It hands on its mean and the squared
+// deviations from it; these are put together as in https://doi.org/10.2307/2683386 (Chan, Golub and LeVeque).
 template <typename T>
 __global__ void __launch_bounds__(kSumThreads, kBatchNormSumBlocks)
     statistics_kernel(const RowSlices slices, int channels, const void* __restrict__ input,
                       const BatchNormStatistics statistics, const BatchNormScratch scratch) {
   __shared__ GroupSums shared;
   __shared__ float origins[kBatchNormGroup];
+  let_second_kernel_start();
   const SumPlace place(channels);
   const unsigned row_packs = channels / kBatchNormPack;
   const unsigned pack = place.channel / kBatchNormPack;
@@ -29,8 +56,7 @@ __global__ void __launch_bounds__(kSumThreads, kBatchNormSumBlocks)
   float sums[kBatchNormPack] = {};
   float squares[kBatchNormPack] = {};
   if (place.is_inside) {
-    const int64_t first_row = blockIdx.y * slices.tile_rows;
-    ChannelPack<T>::load(input, first_row * row_packs + pack).unpack(origin);
+    load_origin<T>(input, slices, row_packs, pack, origin);
     for (unsigned tile = blockIdx.y; tile < slices.tiles; tile += slices.slices) {
       const unsigned begin = tile * slices.tile_rows + place.row;
       ChannelPack<T> packs[kSteps<T>];
@@ -100,6 +126,7 @@ __global__ void __launch_bounds__(kElementThreads, kForm == BatchNormForm::add_r
     apply_kernel(unsigned packs, unsigned row_packs, const BatchNormApply tensors,
                  const BatchNormChannels channels) {
   constexpr bool kAdds = kForm == BatchNormForm::add_relu;
+  wait_for_first_kernel();
   const Affine affine = Affine::load(channels, static_cast<int>(threadIdx.x % row_packs) * kBatchNormPack);
   for_each_tile<kSteps>(packs, [&](unsigned first) {
     ChannelPack<T> input[kSteps];
@@ -143,8 +170,8 @@ template <typename T, BatchNormForm kForm, int kSteps>
 void apply_in_steps(const BatchNormShape& shape, const BatchNormApply& tensors,
                     const BatchNormChannels& channels, cudaStream_t stream) {
   const ElementGrid grid = ElementGrid::plan(shape, kSteps, kApplyBlocks);
-  apply_kernel<T, kForm, kSteps><<<grid.blocks, grid.threads, 0, stream>>>(
-      grid.packs, shape.channels / kBatchNormPack, tensors, channels);
+  launch_second_kernel(apply_kernel<T, kForm, kSteps>, grid.blocks, grid.threads, /*shared_bytes=*/0, stream,
+                       grid.packs, static_cast<unsigned>(shape.channels / kBatchNormPack), tensors, channels);
 }
 
 template <typename T, BatchNormForm kForm>

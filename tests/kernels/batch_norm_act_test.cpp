@@ -60,7 +60,10 @@ Outcome with_gradients(const std::vector<at::Tensor>& outputs, const std::vector
   std::vector<at::Tensor> leaves{input, inputs.weight, inputs.bias};
   if (residual.defined()) leaves.push_back(residual);
   const auto found = torch::autograd::grad(roots, leaves, given);
-  return {outputs, found[0], residual.defined() ? found[3] : at::Tensor(), found[1], found[2]};
+  Outcome outcome{{}, found[0], residual.defined() ? found[3] : at::Tensor(), found[1], found[2]};
+  // Without the graph, which would hold on to nodes of its stream.
+  for (const auto& output : outputs) outcome.outputs.push_back(output.detach());
+  return outcome;
 }
 
 Outcome fused(const at::Tensor& input, const at::Tensor& residual, const std::vector<at::Tensor>& grads,
