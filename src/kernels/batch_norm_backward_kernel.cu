@@ -6,7 +6,6 @@
 #include "kernels/batch_norm_kernel.h"
 #include "kernels/batch_norm_pack.cuh"
 #include "kernels/batch_norm_sums.cuh"
-#include "kernels/kernel_pair.cuh"
 
 namespace ampctl::kernels {
 namespace {
@@ -22,7 +21,6 @@ __global__ void __launch_bounds__(kSumThreads, 1)
                 const BatchNormChannels constants, const BatchNormScratch scratch) {
   constexpr bool kAdds = kForm == BatchNormForm::add_relu;
   __shared__ GroupSums shared;
-  let_second_kernel_start();
   const SumPlace place(channels);
   const unsigned row_packs = channels / kBatchNormPack;
   float sums[kBatchNormPack] = {};
@@ -90,7 +88,6 @@ template <typename T, BatchNormForm kForm, int kSteps>
 __global__ void __launch_bounds__(kElementThreads, kInputBlocks<kForm>)
     input_kernel(unsigned packs, unsigned row_packs, float rows, const BatchNormBackward tensors,
                  const BatchNormChannels constants) {
-  wait_for_first_kernel();
   const int channel = static_cast<int>(threadIdx.x % row_packs) * kBatchNormPack;
   const InputGradient input_gradient(constants, tensors.grad_weight, tensors.grad_bias, rows, channel);
   // After an addition the masked gradient is there already.
@@ -135,9 +132,8 @@ template <typename T, BatchNormForm kForm, int kSteps>
 void input_in_steps(const BatchNormShape& shape, const BatchNormBackward& tensors,
                     const BatchNormChannels& constants, cudaStream_t stream) {
   const ElementGrid grid = ElementGrid::plan(shape, kSteps, kInputBlocks<kForm>);
-  launch_second_kernel(input_kernel<T, kForm, kSteps>, grid.blocks, grid.threads, /*shared_bytes=*/0, stream,
-                       grid.packs, static_cast<unsigned>(shape.channels / kBatchNormPack),
-                       static_cast<float>(shape.rows), tensors, constants);
+  input_kernel<T, kForm, kSteps><<<grid.blocks, grid.threads, 0, stream>>>(
+      grid.packs, shape.channels / kBatchNormPack, static_cast<float>(shape.rows), tensors, constants);
 }
 
 template <typename T, BatchNormForm kForm>

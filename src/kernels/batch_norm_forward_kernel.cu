@@ -5,7 +5,6 @@
 #include "kernels/batch_norm_kernel.h"
 #include "kernels/batch_norm_pack.cuh"
 #include "kernels/batch_norm_sums.cuh"
-#include "kernels/kernel_pair.cuh"
 
 namespace ampctl::kernels {
 namespace {
@@ -48,7 +47,6 @@ __global__ void __launch_bounds__(kSumThreads, kBatchNormSumBlocks)
                       const BatchNormStatistics statistics, const BatchNormScratch scratch) {
   __shared__ GroupSums shared;
   __shared__ float origins[kBatchNormGroup];
-  let_second_kernel_start();
   const SumPlace place(channels);
   const unsigned row_packs = channels / kBatchNormPack;
   const unsigned pack = place.channel / kBatchNormPack;
@@ -126,7 +124,6 @@ __global__ void __launch_bounds__(kElementThreads, kForm == BatchNormForm::add_r
     apply_kernel(unsigned packs, unsigned row_packs, const BatchNormApply tensors,
                  const BatchNormChannels channels) {
   constexpr bool kAdds = kForm == BatchNormForm::add_relu;
-  wait_for_first_kernel();
   const Affine affine = Affine::load(channels, static_cast<int>(threadIdx.x % row_packs) * kBatchNormPack);
   for_each_tile<kSteps>(packs, [&](unsigned first) {
     ChannelPack<T> input[kSteps];
@@ -170,8 +167,8 @@ template <typename T, BatchNormForm kForm, int kSteps>
 void apply_in_steps(const BatchNormShape& shape, const BatchNormApply& tensors,
                     const BatchNormChannels& channels, cudaStream_t stream) {
   const ElementGrid grid = ElementGrid::plan(shape, kSteps, kApplyBlocks);
-  launch_second_kernel(apply_kernel<T, kForm, kSteps>, grid.blocks, grid.threads, /*shared_bytes=*/0, stream,
-                       grid.packs, static_cast<unsigned>(shape.channels / kBatchNormPack), tensors, channels);
+  apply_kernel<T, kForm, kSteps><<<grid.blocks, grid.threads, 0, stream>>>(
+      grid.packs, shape.channels / kBatchNormPack, tensors, channels);
 }
 
 template <typename T, BatchNormForm kForm>

@@ -7,7 +7,6 @@
 #include "kernels/batch_norm_pool_kernel.h"
 #include "kernels/batch_norm_sums.cuh"
 #include "kernels/grid_items.cuh"
-#include "kernels/kernel_pair.cuh"
 
 namespace ampctl::kernels {
 namespace {
@@ -47,7 +46,6 @@ __global__ void __launch_bounds__(kElementThreads)
                       void* __restrict__ output, uint8_t* __restrict__ positions,
                       const BatchNormChannels constants) {
   extern __shared__ float affine[];  // scale of all channels, shift of all channels
-  wait_for_first_kernel();
   const int channels = shape.norm.channels;
   for (int c = static_cast<int>(threadIdx.x); c < channels; c += kElementThreads) {
     affine[c] = Affine::scale_of(constants.weight[c], constants.invstd[c]);
@@ -183,7 +181,6 @@ __global__ void __launch_bounds__(kSumThreads, 1)
                      const BatchNormPoolBackward tensors, const BatchNormChannels constants,
                      const BatchNormScratch scratch) {
   __shared__ GroupSums shared;
-  let_second_kernel_start();
   const int channels = shape.norm.channels;
   const SumPlace place(channels);
   const unsigned row_packs = channels / kBatchNormPack;
@@ -222,7 +219,6 @@ template <typename T, bool kTwoGradients>
 __global__ void __launch_bounds__(kElementThreads, kInputBlocks)
     pool_input_kernel(const BatchNormPoolShape shape, unsigned packs, const BatchNormPoolBackward tensors,
                       const BatchNormChannels constants) {
-  wait_for_first_kernel();
   const unsigned row_packs = shape.norm.channels / kBatchNormPack;
   const unsigned pack = threadIdx.x % row_packs;
   const InputGradient input_gradient(constants, tensors.grad_weight, tensors.grad_bias,
@@ -257,8 +253,8 @@ void backward(const BatchNormPoolShape& shape, const BatchNormPoolBackward& tens
   pool_sums_kernel<T, kTwoGradients>
       <<<dim3(groups, slices.slices), kSumThreads, 0, stream>>>(shape, slices, tensors, constants, scratch);
   const ElementGrid grid = ElementGrid::plan(patches, /*steps=*/1, kInputBlocks);
-  launch_second_kernel(pool_input_kernel<T, kTwoGradients>, grid.blocks, grid.threads, /*shared_bytes=*/0,
-                       stream, shape, grid.packs, tensors, constants);
+  pool_input_kernel<T, kTwoGradients>
+      <<<grid.blocks, grid.threads, 0, stream>>>(shape, grid.packs, tensors, constants);
 }
 
 }  // namespace
@@ -269,9 +265,8 @@ cudaError_t launch_batch_norm_pool_apply(const BatchNormPoolShape& shape, const 
   const auto blocks = static_cast<unsigned>(BlockItems::blocks(pooled_grid(shape)));
   const size_t shared_bytes = 2 * sizeof(float) * static_cast<size_t>(shape.norm.channels);
   with_type(shape.norm.type, [&](auto type) {
-    launch_second_kernel(pool_apply_kernel<typename decltype(type)::Type>, blocks,
-                         static_cast<unsigned>(kElementThreads), shared_bytes, stream, shape, input, output,
-                         positions, channels);
+    pool_apply_kernel<typename decltype(type)::Type>
+        <<<blocks, kElementThreads, shared_bytes, stream>>>(shape, input, output, positions, channels);
   });
   return cudaGetLastError();
 }

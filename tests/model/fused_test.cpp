@@ -32,7 +32,7 @@ struct Setting {
   bool fused = true;
   bool autocast = false;
   c10::Device device = at::kCPU;
-  std::vector<std::string> forced;
+  std::vector<std::string> forced{};
   at::ScalarType dtype = at::kFloat;  // of parameters and images
 };
 
@@ -82,17 +82,15 @@ double gradient_error(const Step& found, const Step& wanted) {
 /// Convolutions in full float32: TF32 would differ from choice to choice of algorithm.
 void switch_tf32_off() { amp::apply({.allow_tf32 = false}); }
 
-Step in_float64(const std::string& model) {
-  return step({.model = model, .fused = false, .device = at::kCUDA, .dtype = at::kDouble});
-}
+Step in_float64(const std::string& model) { return step({model, false, false, at::kCUDA, {}, at::kDouble}); }
 
 const std::vector<std::string> kModels{"resnet18", "resnet50"};
 
 }  // namespace
 
 TEST_CASE("Without a GPU the fused models are the stock ones, bit by bit") {
-  const Step fused = step({"resnet18", true, false, at::kCPU, {}});
-  const Step stock = step({"resnet18", false, false, at::kCPU, {}});
+  const Step fused = step({"resnet18", true, false, at::kCPU});
+  const Step stock = step({"resnet18", false, false, at::kCPU});
   CHECK(fused.loss == stock.loss);
   for (const auto& [name, tensor] : stock.tensors) {
     INFO(name);
@@ -118,8 +116,8 @@ TEST_CASE("Fused models are as exact as stock ones in float32", "[gpu]") {
   for (const auto& name : kModels) {
     INFO(name);
     const Step wanted = in_float64(name);
-    const Step fused = step({name, true, false, at::kCUDA, {}});
-    const Step stock = step({name, false, false, at::kCUDA, {}});
+    const Step fused = step({name, true, false, at::kCUDA});
+    const Step stock = step({name, false, false, at::kCUDA});
     CHECK(std::abs(fused.loss - wanted.loss) < 1e-5 * wanted.loss);
     CHECK(gradient_error(fused, wanted) < 1.5 * gradient_error(stock, wanted) + 1e-4);
     for (const auto& [buffer, tensor] : wanted.tensors) {
@@ -136,8 +134,8 @@ TEST_CASE("Fused models are as exact as stock ones under float16 autocast", "[gp
   for (const auto& name : kModels) {
     INFO(name);
     const Step wanted = in_float64(name);
-    const Step fused = step({name, true, true, at::kCUDA, {}});
-    const Step stock = step({name, false, true, at::kCUDA, {}});
+    const Step fused = step({name, true, true, at::kCUDA});
+    const Step stock = step({name, false, true, at::kCUDA});
     CHECK(std::abs(fused.loss - wanted.loss) < 2 * std::abs(stock.loss - wanted.loss) + 1e-2);
     CHECK(gradient_error(fused, wanted) < 1.5 * gradient_error(stock, wanted) + 1e-3);
   }
