@@ -31,6 +31,7 @@ DIRECT = {
 }
 TORCH_FREE = {"base", "catalog", "config", "launch", "events", "checkpoint"}
 DIRECT["train"] = set(DIRECT)
+DIRECT["bench"] = set(DIRECT)
 PROGRAMS = {"apps/ampctl": TORCH_FREE, "apps/worker": set(DIRECT)}
 
 SOURCE_SUFFIXES = {".h", ".cpp", ".cu", ".cuh"}

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/version.h"
+#include "bench_flags.h"
 #include "commands.h"
 #include "config_source.h"
 #include "help_texts.h"
@@ -25,6 +26,7 @@ struct CommandLine::Grammar {
   std::vector<std::string> words;
   TrainOptions train;
   EvalOptions eval;
+  BenchOptions bench;
   PlanOptions plan;
   ConfigShowOptions show;
   ConfigDiffOptions diff;
@@ -40,6 +42,7 @@ struct CommandLine::Grammar {
   ConfigSource source(const CLI::App* command, bool words_may_be_files) const;
   void add_train(const std::string& name, const std::string& description, const char* footer);
   void add_run_commands();
+  void add_bench();
   void add_config_commands();
   void add_other_commands();
 };
@@ -155,6 +158,17 @@ void CommandLine::Grammar::add_run_commands() {
   };
 }
 
+void CommandLine::Grammar::add_bench() {
+  CLI::App* command = add(&app, "bench", "Measures training steps: throughput, memory, where the time goes",
+                          kBenchFooter, nullptr);
+  add_config_options(command, false);
+  add_bench_flags(command, bench);
+  actions[command] = [this, command] {
+    bench.config = source(command, false);
+    return run_bench(bench);
+  };
+}
+
 void CommandLine::Grammar::add_config_commands() {
   CLI::App* config = add(&app, "config", "Shows, checks and compares configurations", kConfigFooter, nullptr);
 
@@ -212,6 +226,7 @@ CommandLine::Grammar::Grammar() {
                        std::string("ampctl ") + kVersion + " (LibTorch " + AMPCTL_TORCH_VERSION +
                            (AMPCTL_CUDA_KERNELS != 0 ? ", CUDA kernels)" : ", no CUDA kernels)"));
   add_run_commands();
+  add_bench();
   add_config_commands();
   add_other_commands();
 }
@@ -221,6 +236,7 @@ CommandLine::~CommandLine() = default;
 
 int CommandLine::run(const std::vector<std::string>& arguments) {
   CLI::App& app = grammar_->app;
+  grammar_->bench.arguments = arguments;
   std::vector<std::string> reversed = normalised(arguments);
   std::reverse(reversed.begin(), reversed.end());
   try {

@@ -37,6 +37,23 @@ struct EvalOptions {
 /// Becomes the worker that evaluates a checkpoint.
 int run_eval(const EvalOptions& options);
 
+struct BenchOptions {
+  ConfigSource config;
+  std::vector<std::string> compare;  ///< "KEY=V1,V2": every combination is measured
+  int64_t warmup = 15;               ///< steps before the first block
+  int64_t steps = 10;                ///< of a block
+  int64_t blocks = 5;
+  bool synthetic = false;  ///< made-up data of the same size, kept on the device
+  bool resident = false;   ///< one window of the data, kept on the device
+  bool profile = true;
+  int64_t kernels = 10;                ///< rows of the table of kernels
+  std::optional<std::string> json;     ///< file, or "-" for standard output instead of tables
+  std::vector<std::string> arguments;  ///< the whole command line, for the record
+};
+/// Measures training steps, each variant in worker processes of its own, and prints what it found. A variant
+/// that fails is reported as such; the exit code is then the first failure's.
+int run_bench(const BenchOptions& options);
+
 struct PlanOptions {
   ConfigSource config;
   std::optional<int64_t> world_size;  ///< instead of the configuration's

@@ -13,6 +13,7 @@ Examples:
   ampctl train -c configs/resnet50.yaml --nproc-per-node 4
   ampctl eval runs/quickstart --checkpoint best
   ampctl plan -c configs/resnet50.yaml
+  ampctl bench -c configs/resnet50.yaml --synthetic
   ampctl config validate -c my.yaml
   ampctl env
 
@@ -70,6 +71,20 @@ Examples:
   ampctl eval -c configs/mnist.yaml device=cpu
 
 One process evaluates, whatever distributed.world_size says.)";
+
+inline constexpr const char* kBenchFooter = R"(
+Any experiment file; evaluation, schedule and an epoch's shorter end are left out, nothing is written but what
+--json asks for. Time is that of whole blocks of steps between two moments at which the device is idle. What
+the figures mean: docs/performance.md.
+
+Examples:
+  ampctl bench -c configs/resnet50.yaml --synthetic data.batch_size=256
+  ampctl bench -c configs/resnet50.yaml --synthetic --compare amp.dtype=float32,tf32,float16,bfloat16
+  ampctl bench -c configs/mnist.yaml --compare data.batch_size=16,64 --compare amp.dtype=float32,float16
+  ampctl bench -c configs/mnist.yaml --json bench.json
+
+Each variant runs in new processes, several with distributed.world_size. One that fails is a row that says so,
+and the exit code is then its own.)";
 
 inline constexpr const char* kPlanFooter = R"(
 Data sets are counted, nothing else is done.

@@ -1,11 +1,8 @@
-#include <algorithm>
-#include <filesystem>
-
 #include "base/error.h"
 #include "commands.h"
 #include "config/load.h"
+#include "job.h"
 #include "launch/environment.h"
-#include "launch/host.h"
 #include "launch/launcher.h"
 #include "launch/visible_gpus.h"
 #include "launch/worker_place.h"
@@ -34,14 +31,6 @@ bool wants_launcher(const launch::LaunchPlan& plan) {
   return plan.max_restarts > 0 || plan.log_dir || plan.redirects.given() || plan.tee.given();
 }
 
-int64_t threads_per_rank(const launch::LaunchJob& job) {
-  int64_t threads = launch::read_host(".").usable_cores / job.world.local_world_size;
-  for (const auto& place : job.cpus) {
-    if (!place.cpus.empty()) threads = std::min(threads, static_cast<int64_t>(place.cpus.size()));
-  }
-  return std::max<int64_t>(threads, 1);
-}
-
 }  // namespace
 
 int run_train(const TrainOptions& options) {
@@ -55,24 +44,10 @@ int run_train(const TrainOptions& options) {
     train_here(config, variables);
   }
 
-  const auto gpus = launch::visible_gpus(variables);
-  launch::LaunchJob job;
-  job.world = launch::local_world(plan, world_request(config), gpus);
-  if (job.world.world_size == 1 && !wants_launcher(plan)) train_here(config, variables);
-  job.worker = launch::find_worker(variables);
-  job.config = config::to_yaml(config);
-  job.environment = variables;
-  job.plan = plan;
-  job.log_dir =
-      plan.log_dir ? std::filesystem::path(*plan.log_dir) : std::filesystem::path(config.output) / "logs";
-  job.host = launch::host_name();
-  const auto ranks = static_cast<std::size_t>(job.world.local_world_size);
-  if (config.device != "cpu" && gpus.size() >= ranks) {
-    job.cpus = launch::place_ranks({gpus.begin(), gpus.begin() + job.world.local_world_size},
-                                   launch::allowed_cpus());
-  }
-  job.threads_per_rank = threads_per_rank(job);
-  return launch::run_job(job);
+  const launch::LocalWorld world =
+      launch::local_world(plan, world_request(config), launch::visible_gpus(variables));
+  if (world.world_size == 1 && !wants_launcher(plan)) train_here(config, variables);
+  return launch::run_job(make_job(config, plan, variables));
 }
 
 launch::WorldRequest world_request(const config::ExperimentConfig& config) {

@@ -6,10 +6,12 @@
 #include <ATen/ops/tensor.h>
 
 #include "amp/precision.h"
+#include "dist/collectives.h"
 #include "model/models.h"
 #include "nn/layer_tree.h"
 #include "optim/lr_schedule.h"
 #include "optim/param_groups.h"
+#include "ranks.h"
 #include "train/checkpoint_io.h"
 
 namespace ampctl::worker {
@@ -72,6 +74,7 @@ nn::LayerPtr build_model(const config::RunPlan& plan, c10::Device device) {
   nn::LayerPtr model = model::make_model(
       plan.config.model, {plan.channels, plan.input_height, plan.input_width}, plan.num_classes);
   nn::force_float32_modules(*model, plan.config.amp.fp32_modules);
+  nn::checkpoint_activations(*model, plan.config.train.activation_checkpointing);
   if (plan.config.model.weights)
     train::load_tensors(*plan.config.model.weights, train::named_weights(*model));
   model->to(device);
@@ -134,6 +137,19 @@ TrainComponents build_training(const config::RunPlan& plan, c10::Device device) 
   parts.replicas = build_replicas(plan, *parts.model, device);
   if (parts.replicas) parts.step->spread(*parts.replicas);
   return parts;
+}
+
+std::unique_ptr<dist::DistributedDataParallel> join_ranks(const config::RunPlan& plan,
+                                                          const dist::World& world, TrainComponents& parts) {
+  if (plan.config.distributed.sync_batch_norm) {
+    nn::convert_sync_batch_norm(*parts.model,
+                                [&world](at::Tensor& sums) { dist::all_reduce_sum_(world, sums); });
+  }
+  auto ddp = std::make_unique<dist::DistributedDataParallel>(world, train::named_parameters(*parts.model),
+                                                             parts.buffers->tensors(),
+                                                             ddp_options(plan.config.distributed));
+  parts.step->join(world, *ddp);
+  return ddp;
 }
 
 }  // namespace ampctl::worker

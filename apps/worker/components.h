@@ -13,6 +13,7 @@
 #include "config/run_plan.h"
 #include "data/dataset.h"
 #include "data/loader.h"
+#include "dist/distributed_data_parallel.h"
 #include "dist/world.h"
 #include "nn/layer.h"
 #include "optim/optimizer.h"
@@ -22,7 +23,8 @@
 
 namespace ampctl::worker {
 
-/// The model on its device, in its memory format, with amp.fp32_modules marked and model.weights loaded.
+/// The model on its device, in its memory format, with amp.fp32_modules and
+/// train.activation_checkpointing marked and model.weights loaded.
 nn::LayerPtr build_model(const config::RunPlan& plan, c10::Device device);
 
 /// How a forward pass runs under this plan: autocast, its dtype and cache; clipping; loss options.
@@ -46,5 +48,11 @@ struct TrainComponents {
   std::unique_ptr<train::TrainStep> step;
 };
 TrainComponents build_training(const config::RunPlan& plan, c10::Device device);
+
+/// Makes the step one of all ranks of `world`, which outlives it: gradients averaged, batch norms
+/// synchronised where the plan says so. Collective. What it returns must live as long as the step.
+[[nodiscard]] std::unique_ptr<dist::DistributedDataParallel> join_ranks(const config::RunPlan& plan,
+                                                                        const dist::World& world,
+                                                                        TrainComponents& parts);
 
 }  // namespace ampctl::worker

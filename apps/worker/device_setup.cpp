@@ -58,6 +58,12 @@ void prepare_environment(const config::ExperimentConfig& config) {
   if (config.train.deterministic) setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", 0);
 }
 
+void use_own_stream(c10::Device device) {
+  if (device.is_cpu()) return;
+  const c10::impl::VirtualGuardImpl guard(device.type());
+  guard.exchangeStream(guard.getStreamFromGlobalPool(device));
+}
+
 void set_up_device(const config::RunPlan& plan, c10::Device device, events::EventBus& bus) {
   if (const auto warning = amp::check_precision(plan.precision, amp::device_facts(device))) {
     bus.emit(events::Message{events::Message::Level::warning, *warning});

@@ -23,6 +23,10 @@ std::string device_name(c10::Device device);
 /// Environment variables that libraries read when CUDA starts; call it before anything touches the device.
 void prepare_environment(const config::ExperimentConfig& config);
 
+/// Lets this thread enqueue everything on one stream of its own from here on: the default stream cannot be
+/// captured, and the Reducer ties itself to the stream it is made on. Nothing on the CPU.
+void use_own_stream(c10::Device device);
+
 /// Checks the precision against the device (refused, or warned about when only emulated), sets TF32, cuDNN
 /// and determinism switches and the number of threads, and seeds every default generator.
 void set_up_device(const config::RunPlan& plan, c10::Device device, events::EventBus& bus);

@@ -52,21 +52,30 @@ int run(int argc, char** argv) {
   bool probe = false;
   int config_fd = -1;
   EvalRequest eval;
+  BenchRequest bench;
   app.add_flag("--probe", probe, "print what LibTorch knows of this machine, as JSON");
   auto* train = app.add_subcommand("train", "train the configuration read from a descriptor");
   auto* evaluate = app.add_subcommand("eval", "evaluate a checkpoint");
-  for (auto* command : {train, evaluate}) command->add_option("--config-fd", config_fd)->required();
+  auto* measure = app.add_subcommand("bench", "measure training steps");
+  for (auto* command : {train, evaluate, measure}) command->add_option("--config-fd", config_fd)->required();
   evaluate->add_option("--checkpoint", eval.checkpoint);
   evaluate->add_flag("--json", eval.json);
+  measure->add_option("--warmup", bench.blocks.warmup_steps)->check(CLI::PositiveNumber);
+  measure->add_option("--steps", bench.blocks.steps)->check(CLI::PositiveNumber);
+  measure->add_option("--blocks", bench.blocks.blocks)->check(CLI::PositiveNumber);
+  measure->add_flag("--resident", bench.resident);
+  measure->add_flag("!--no-profile", bench.profile);
+  measure->add_option("--result", bench.result)->required();
   app.require_subcommand(0, 1);
   CLI11_PARSE(app, argc, argv);
 
   if (probe) return run_probe();
-  if (!train->parsed() && !evaluate->parsed())
-    throw usage_error("ampctl-worker is started by `ampctl train` or `ampctl eval`");
+  if (app.get_subcommands().empty())
+    throw usage_error("ampctl-worker is started by `ampctl train`, `ampctl eval` or `ampctl bench`");
   StopSignals signals(kStartupLimit);
   const auto config = config::load_text(read_all(config_fd), "resolved configuration");
-  return train->parsed() ? train_command(config, signals) : eval_command(config, eval, signals);
+  if (train->parsed()) return train_command(config, signals);
+  return evaluate->parsed() ? eval_command(config, eval, signals) : bench_command(config, bench, signals);
 }
 
 }  // namespace
@@ -76,6 +85,8 @@ int worker_main(int argc, char** argv) {
   // c10d prints stack traces around failures that this program reports itself; who sets the variable sees
   // them.
   setenv("TORCH_CPP_LOG_LEVEL", "ERROR", 0);
+  // The profiler's library complains about machines without a GPU; 5 is beyond its errors.
+  setenv("KINETO_LOG_LEVEL", "5", 0);
   c10::initLogging();
   try {
     return run(argc, argv);

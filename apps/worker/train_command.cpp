@@ -15,8 +15,8 @@
 #include "device_setup.h"
 #include "dist/collectives.h"
 #include "events/sinks.h"
+#include "graph_options.h"
 #include "launch/environment.h"
-#include "nn/layer_tree.h"
 #include "ranks.h"
 #include "run_folder.h"
 #include "train/generators.h"
@@ -128,7 +128,7 @@ class Training {
     ranks_.start_together([this] { prepare(); });
     ranks_.require_same_plan(*plan_);
     ranks_.start_together([this] { build(); });
-    if (world_.size() > 1) join_step();
+    if (world_.size() > 1) ddp_ = join_ranks(*plan_, world_, parts_);
     ranks_.start_together([this] { find_past(); });
     resumed_from_ = shared_past();
     ranks_.start_together([this] { load(); });
@@ -146,6 +146,7 @@ class Training {
   }
 
   void build() {
+    use_own_stream(device_);
     set_up_device(*plan_, device_, bus_);
     parts_ = build_training(*plan_, device_);
     if (plan_->config.distributed.strategy == "data_parallel" && parts_.replicas == nullptr) {
@@ -155,16 +156,6 @@ class Training {
                               device_name(device_) + "): it trains on that one alone"});
     }
     if (world_.rank() > 0) train::seed_rank(plan_->config.seed, world_.rank(), 0, device_);
-  }
-
-  void join_step() {
-    if (plan_->config.distributed.sync_batch_norm) {
-      nn::convert_sync_batch_norm(*parts_.model,
-                                  [this](at::Tensor& sums) { dist::all_reduce_sum_(world_, sums); });
-    }
-    ddp_.emplace(world_, train::named_parameters(*parts_.model), parts_.buffers->tensors(),
-                 ddp_options(plan_->config.distributed));
-    parts_.step->join(world_, *ddp_);
   }
 
   void find_past() {
@@ -197,8 +188,9 @@ class Training {
     const auto train_loader = build_train_loader(*plan_, datasets_.train, world_, stop);
     std::unique_ptr<data::Loader> eval_loader;
     if (datasets_.eval) eval_loader = build_eval_loader(*plan_, datasets_.eval, world_, stop);
+    train::StepRunner runner(*parts_.step, device_, graph_options(*plan_, world_, *parts_.model));
     train::Trainer trainer(
-        {*plan_, live(), *parts_.recorder, step_options(*plan_), *train_loader, eval_loader.get(),
+        {*plan_, live(), runner, *parts_.recorder, step_options(*plan_), *train_loader, eval_loader.get(),
          parts_.parameter_names, datasets_.train->class_names(), folder_.checkpoints, bus_,
          signals_.requested(), world_, ranks_.monitor(), &pulse_},
         progress_);
@@ -219,7 +211,7 @@ class Training {
   data::TrainEval datasets_;
   std::optional<config::RunPlan> plan_;
   TrainComponents parts_;
-  std::optional<dist::DistributedDataParallel> ddp_;
+  std::unique_ptr<dist::DistributedDataParallel> ddp_;
   std::optional<fs::path> resumed_from_;
   train::Progress progress_;
   train::Pulse pulse_;

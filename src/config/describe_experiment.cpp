@@ -62,9 +62,12 @@ void describe(Visitor& f, TrainConfig& c) {
     "The same bits in every run, where the device has such algorithms; slower.");
   f("cudnn_benchmark", c.cudnn_benchmark, any(), "Lets cuDNN time its algorithms on the first steps.");
   f("cuda_graph", c.cuda_graph, any(),
-    "Allows the step to be replayed as a CUDA graph; this version runs every step eagerly.");
+    "Replays the whole step as one CUDA graph where that is possible; where not, the run says why.");
   f("num_threads", c.num_threads, at_least(1).at_most(4096).unit("threads").absent("PyTorch's choice"),
     "CPU threads of one operator.");
+  f("activation_checkpointing", c.activation_checkpointing, any(),
+    "Name patterns (shell globs) of modules whose activations the backward pass computes again: less "
+    "memory.");
 }
 
 void describe(Visitor& f, EvalConfig& c) {
@@ -90,7 +93,7 @@ void describe(Visitor& f, DistributedConfig& c) {
   f("gradient_compression", c.gradient_compression, one_of({"none", "float16", "bfloat16"}),
     "The precision in which gradients travel between processes; none is float32.");
   f("gradient_as_bucket_view", c.gradient_as_bucket_view, any(),
-    "Gradients live in the buckets that are reduced: less memory.");
+    "Gradients live in the buckets that are reduced: less memory and less copying.");
   f("broadcast_buffers", c.broadcast_buffers, any(),
     "Every step begins with the buffers of rank 0 (batch norm's running statistics).");
   f("find_unused_parameters", c.find_unused_parameters, any(),

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "config/amp_config.h"
 #include "config/data_config.h"
@@ -34,8 +35,9 @@ struct TrainConfig {
   double label_smoothing = 0.0;
   bool deterministic = false;
   bool cudnn_benchmark = true;
-  bool cuda_graph = true;              // takes effect once whole-step capture exists
-  std::optional<int64_t> num_threads;  // intra-op CPU threads
+  bool cuda_graph = true;                             // where the step can be captured
+  std::optional<int64_t> num_threads;                 // intra-op CPU threads
+  std::vector<std::string> activation_checkpointing;  // name patterns (shell globs)
 
   bool operator==(const TrainConfig&) const = default;
 };
@@ -56,7 +58,7 @@ struct DistributedConfig {
   double timeout = 600.0;             // seconds
   double bucket_cap_mb = 25.0;
   std::string gradient_compression = "none";  // none | float16 | bfloat16
-  bool gradient_as_bucket_view = false;
+  bool gradient_as_bucket_view = true;
   bool broadcast_buffers = true;
   bool find_unused_parameters = false;
   bool sync_batch_norm = false;

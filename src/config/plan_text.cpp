@@ -149,9 +149,10 @@ std::string checkpoint_text(const RunPlan& plan) {
 std::string memory_text(const RunPlan& plan) {
   const MemoryEstimate memory = estimate_memory(plan);
   return fmt::format(
-      "about {}: weights {}, gradients {}, optimizer {}, {}activations {} (workspaces left out)",
+      "about {}: weights {}, gradients {}, optimizer {}, {}activations {}{} (workspaces left out)",
       bytes(memory.total()), bytes(memory.weights), bytes(memory.gradients), bytes(memory.optimizer),
-      memory.casts > 0 ? "weight casts " + bytes(memory.casts) + ", " : "", bytes(memory.activations));
+      memory.casts > 0 ? "weight casts " + bytes(memory.casts) + ", " : "", bytes(memory.activations),
+      plan.config.train.activation_checkpointing.empty() ? "" : " before checkpointing");
 }
 
 }  // namespace

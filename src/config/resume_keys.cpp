@@ -8,10 +8,11 @@ namespace ampctl::config {
 
 bool may_change_on_resume(const std::string& key) {
   // Micro-batch, accumulation and processes may change where the global batch, compared as well, stays.
-  constexpr std::array<std::string_view, 20> kFree{
+  constexpr std::array<std::string_view, 21> kFree{
       "train.epochs",
       "train.steps",
       "train.num_threads",
+      "train.activation_checkpointing",
       "train.gradient_accumulation_steps",
       "data.batch_size",
       "data.num_workers",

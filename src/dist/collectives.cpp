@@ -53,8 +53,15 @@ void all_reduce_max_(const World& world, at::Tensor& tensor) {
 void broadcast_(const World& world, const std::vector<at::Tensor>& tensors) {
   if (world.size() == 1 || tensors.empty()) return;
   const at::NoGradGuard no_grad;
-  with_peer_errors(world, "the broadcast of " + std::to_string(tensors.size()) + " tensors",
-                   [&] { c10d::broadcast_coalesced(world.group(), tensors, kBroadcastBytes, 0); });
+  with_peer_errors(world, "the broadcast of " + std::to_string(tensors.size()) + " tensors", [&] {
+    // Coalescing copies what it sends: of no use to a tensor that travels alone.
+    std::vector<at::Tensor> alone = tensors;
+    if (alone.size() == 1 && alone.front().is_contiguous()) {
+      world.group()->broadcast(alone)->wait();
+    } else {
+      c10d::broadcast_coalesced(world.group(), tensors, kBroadcastBytes, 0);
+    }
+  });
 }
 
 std::vector<at::Tensor> gather_host(const World& world, const at::Tensor& tensor) {

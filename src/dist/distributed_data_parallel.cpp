@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "dist/collectives.h"
 #include "dist/consistency.h"
+#include "dist/gradient_average.h"
 #include "dist/gradient_compression.h"
 #include "dist/peers.h"
 
@@ -57,6 +58,11 @@ void verify(const World& world, const NamedTensors& parameters, const std::vecto
   require_equal(world, facts, "the model's parameters");
 }
 
+// Gloo has no mean among its reductions.
+bool averages(const World& world) {
+  return world.device().is_cuda() && world.group()->getBackend(c10::kCUDA)->getBackendName() == "nccl";
+}
+
 std::shared_ptr<c10d::Reducer> make_reducer(const World& world, const NamedTensors& parameters,
                                             const DdpOptions& options) {
   const auto params = values(parameters);
@@ -76,6 +82,7 @@ std::shared_ptr<c10d::Reducer> make_reducer(const World& world, const NamedTenso
       std::vector<int64_t>(caps.begin(), caps.end()));
   switch (options.compression) {
     case DdpOptions::Compression::none:
+      if (averages(world)) reducer->register_comm_hook(std::make_unique<AverageHook>(world.group()));
       break;
     case DdpOptions::Compression::float16:
       reducer->register_builtin_comm_hook(c10d::BuiltinCommHookType::FP16_COMPRESS);

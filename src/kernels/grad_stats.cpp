@@ -18,7 +18,7 @@
 namespace ampctl::kernels {
 namespace {
 
-using Result = std::tuple<at::Tensor, at::Tensor>;
+using Result = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
 using Op = Result(at::TensorList, const std::optional<at::Tensor>&);
 
 constexpr int kLanes = 8;  // independent sums, so that additions need not wait for one another
@@ -63,6 +63,11 @@ Stats stats_of(const at::Tensor& grad) {
   }
 }
 
+// With what follows for all gradients together.
+Result with_totals(const at::Tensor& nonfinite, const at::Tensor& sum_squares) {
+  return {nonfinite, sum_squares, nonfinite.any().to(at::kFloat), sum_squares.sum().sqrt()};
+}
+
 Result grad_stats_cpu(at::TensorList grads, const std::optional<at::Tensor>& inv_scale) {
   const auto count = static_cast<int64_t>(grads.size());
   at::Tensor nonfinite = at::empty({count}, grads[0].options().dtype(at::kByte));
@@ -80,7 +85,7 @@ Result grad_stats_cpu(at::TensorList grads, const std::optional<at::Tensor>& inv
       sums[i] = stats.sum_squares * factor;
     }
   });
-  return {nonfinite, sum_squares};
+  return with_totals(nonfinite, sum_squares);
 }
 
 Result composition(at::TensorList grads, const std::optional<at::Tensor>& inv_scale) {
@@ -92,7 +97,7 @@ Result composition(at::TensorList grads, const std::optional<at::Tensor>& inv_sc
   }
   at::Tensor sum_squares = at::stack(sums);
   if (inv_scale) sum_squares = sum_squares.mul(inv_scale->to(at::kDouble).square());
-  return {at::stack(flags).to(at::kByte), sum_squares};
+  return with_totals(at::stack(flags).to(at::kByte), sum_squares);
 }
 
 bool is_supported(at::ScalarType dtype) {
@@ -138,7 +143,10 @@ std::optional<at::Tensor> optional(const at::Tensor& tensor) {
   return tensor.defined() ? std::optional<at::Tensor>(tensor) : std::nullopt;
 }
 
-GradStats to_stats(Result result) { return {std::move(std::get<0>(result)), std::move(std::get<1>(result))}; }
+GradStats to_stats(Result result) {
+  auto& [nonfinite, sum_squares, found_inf, norm] = result;
+  return {std::move(nonfinite), std::move(sum_squares), std::move(found_inf), std::move(norm)};
+}
 
 }  // namespace
 
@@ -154,7 +162,9 @@ GradStats grad_stats_reference(const std::vector<at::Tensor>& grads, const at::T
 }
 
 TORCH_LIBRARY_FRAGMENT(ampctl, library) {
-  library.def("grad_stats(Tensor[] grads, Tensor? inv_scale=None) -> (Tensor nonfinite, Tensor sum_squares)");
+  library.def(
+      "grad_stats(Tensor[] grads, Tensor? inv_scale=None) -> (Tensor nonfinite, Tensor sum_squares, "
+      "Tensor found_inf, Tensor norm)");
 }
 
 TORCH_LIBRARY_IMPL(ampctl, CPU, library) { library.impl("grad_stats", &grad_stats_cpu); }

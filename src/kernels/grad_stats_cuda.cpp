@@ -14,6 +14,8 @@
 namespace ampctl::kernels {
 namespace {
 
+using GradStatsOpResult = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
+
 GradType grad_type(at::ScalarType dtype) {
   switch (dtype) {
     case at::kHalf:
@@ -29,73 +31,42 @@ GradType grad_type(at::ScalarType dtype) {
 
 int64_t num_chunks(const at::Tensor& grad) { return (grad.numel() + kGradStatsChunk - 1) / kGradStatsChunk; }
 
-struct Partials {
-  double* sums;
-  uint8_t* flags;
-};
-
-// Collects chunks until a launch is full.
-class ChunkLauncher {
- public:
-  ChunkLauncher(Partials partials, cudaStream_t stream) : partials_(partials), stream_(stream) {}
-
-  void add(const at::Tensor& grad) {
-    const int64_t chunks = num_chunks(grad);
-    for (int64_t chunk = 0; chunk < chunks; ++chunk) {
-      if (chunks_.blocks == kGradStatsBlocks || (chunk == 0 && tensors_ == kGradStatsTensors)) launch();
-      if (chunk == 0 || tensors_ == 0) push_tensor(grad);
-      chunks_.block_tensor[chunks_.blocks] = static_cast<uint8_t>(tensors_ - 1);
-      chunks_.block_chunk[chunks_.blocks] = static_cast<int32_t>(chunk);
-      ++chunks_.blocks;
-    }
-  }
-
-  void launch() {
-    if (chunks_.blocks == 0) return;
-    C10_CUDA_CHECK(launch_grad_stats_chunks(chunks_, partials_.sums, partials_.flags, stream_));
-    partials_.sums += chunks_.blocks;
-    partials_.flags += chunks_.blocks;
-    chunks_.blocks = 0;
-    tensors_ = 0;
-  }
-
- private:
-  void push_tensor(const at::Tensor& grad) {
-    chunks_.data[tensors_] = grad.const_data_ptr();
-    chunks_.numel[tensors_] = grad.numel();
-    chunks_.type[tensors_] = grad_type(grad.scalar_type());
-    ++tensors_;
-  }
-
-  GradStatsChunks chunks_{};
-  int tensors_ = 0;
-  Partials partials_;
-  cudaStream_t stream_;
-};
-
-void finish(const std::vector<at::Tensor>& grads, Partials partials, const float* inv_scale,
-            uint8_t* nonfinite, double* sum_squares, cudaStream_t stream) {
+void sum_chunks(const std::vector<at::Tensor>& grads, double* sums, uint8_t* flags, cudaStream_t stream) {
   GradStatsTensors tensors{};
   const auto launch = [&] {
-    if (tensors.tensors == 0) return;
-    C10_CUDA_CHECK(launch_grad_stats_finish(tensors, partials.sums, partials.flags, inv_scale, nonfinite,
-                                            sum_squares, stream));
-    nonfinite += tensors.tensors;
-    sum_squares += tensors.tensors;
-    tensors.begin[0] = tensors.begin[tensors.tensors];
-    tensors.tensors = 0;
+    if (tensors.blocks > 0) C10_CUDA_CHECK(launch_grad_stats_chunks(tensors, sums, flags, stream));
+    sums += tensors.blocks;
+    flags += tensors.blocks;
+    tensors.count = 0;
+    tensors.blocks = 0;
   };
   for (const auto& grad : grads) {
-    if (tensors.tensors == kGradStatsFinish) launch();
-    tensors.begin[tensors.tensors + 1] =
-        tensors.begin[tensors.tensors] + static_cast<int32_t>(num_chunks(grad));
-    ++tensors.tensors;
+    if (tensors.count == kGradStatsTensors) launch();
+    tensors.tensors[tensors.count++] = {grad.const_data_ptr(), grad.numel(), tensors.blocks,
+                                        grad_type(grad.scalar_type())};
+    tensors.blocks += static_cast<int32_t>(num_chunks(grad));
   }
   launch();
 }
 
-std::tuple<at::Tensor, at::Tensor> grad_stats_cuda(at::TensorList grads,
-                                                   const std::optional<at::Tensor>& inv_scale) {
+void finish(const std::vector<at::Tensor>& grads, GradStatsPartials& partials,
+            const GradStatsResults& results, cudaStream_t stream) {
+  const auto launch = [&] { C10_CUDA_CHECK(launch_grad_stats_finish(partials, results, stream)); };
+  for (const auto& grad : grads) {
+    if (partials.count == kGradStatsFinish) {
+      launch();
+      partials.begin[0] = partials.begin[partials.count];
+      partials.first += partials.count;
+      partials.count = 0;
+    }
+    partials.begin[partials.count + 1] =
+        partials.begin[partials.count] + static_cast<int32_t>(num_chunks(grad));
+    ++partials.count;
+  }
+  launch();
+}
+
+GradStatsOpResult grad_stats_cuda(at::TensorList grads, const std::optional<at::Tensor>& inv_scale) {
   const c10::cuda::CUDAGuard guard(grads[0].device());
   const auto stream = c10::cuda::getCurrentCUDAStream();
   // Kept to the end: a copy of a gradient with gaps must live until its kernel is enqueued.
@@ -112,14 +83,20 @@ std::tuple<at::Tensor, at::Tensor> grad_stats_cuda(at::TensorList grads,
   at::Tensor sum_squares = at::empty({count}, doubles);
   const at::Tensor partial_sums = at::empty({chunks}, doubles);
   const at::Tensor partial_flags = at::empty({chunks}, bytes);
-  const Partials partials{partial_sums.mutable_data_ptr<double>(), partial_flags.mutable_data_ptr<uint8_t>()};
+  at::Tensor found_inf = at::empty({}, grads[0].options().dtype(at::kFloat));
+  at::Tensor norm = at::empty({}, doubles);
 
-  ChunkLauncher launcher(partials, stream);
-  for (const auto& grad : dense) launcher.add(grad);
-  launcher.launch();
-  finish(dense, partials, inv_scale ? inv_scale->const_data_ptr<float>() : nullptr,
-         nonfinite.mutable_data_ptr<uint8_t>(), sum_squares.mutable_data_ptr<double>(), stream);
-  return {nonfinite, sum_squares};
+  sum_chunks(dense, partial_sums.mutable_data_ptr<double>(), partial_flags.mutable_data_ptr<uint8_t>(),
+             stream);
+  GradStatsPartials partials{};
+  partials.sums = partial_sums.const_data_ptr<double>();
+  partials.flags = partial_flags.const_data_ptr<uint8_t>();
+  partials.inv_scale = inv_scale ? inv_scale->const_data_ptr<float>() : nullptr;
+  finish(dense, partials,
+         {nonfinite.mutable_data_ptr<uint8_t>(), sum_squares.mutable_data_ptr<double>(),
+          found_inf.mutable_data_ptr<float>(), norm.mutable_data_ptr<double>(), static_cast<int32_t>(count)},
+         stream);
+  return {nonfinite, sum_squares, found_inf, norm};
 }
 
 }  // namespace

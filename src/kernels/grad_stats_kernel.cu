@@ -8,7 +8,7 @@ namespace ampctl::kernels {
 namespace {
 
 constexpr int kChunkThreads = 512;
-constexpr int kFinishThreads = 128;
+constexpr int kFinishThreads = 1024;
 constexpr int kWarp = 32;
 constexpr int kVectorBytes = 16;
 
@@ -56,16 +56,21 @@ __device__ Stats chunk_stats(const T* data, int64_t numel) {
   return stats;
 }
 
+// The warp's sum and flag in its first lane, always in the same order.
+__device__ Stats warp_reduce(Stats stats) {
+  for (int offset = kWarp / 2; offset > 0; offset /= 2) {
+    stats.sum += __shfl_down_sync(0xffffffffU, stats.sum, offset);
+  }
+  stats.nonfinite = __any_sync(0xffffffffU, stats.nonfinite) != 0;
+  return stats;
+}
+
 // The block's sum in thread 0, always in the same order; the flag in every thread.
 template <int kThreads>
 __device__ Stats block_reduce(Stats stats) {
   __shared__ double warp_sums[kThreads / kWarp];
-  const int lane = threadIdx.x % kWarp;
-  const int warp = threadIdx.x / kWarp;
-  for (int offset = kWarp / 2; offset > 0; offset /= 2) {
-    stats.sum += __shfl_down_sync(0xffffffffU, stats.sum, offset);
-  }
-  if (lane == 0) warp_sums[warp] = stats.sum;
+  stats = warp_reduce(stats);
+  if (threadIdx.x % kWarp == 0) warp_sums[threadIdx.x / kWarp] = stats.sum;
   stats.nonfinite = __syncthreads_or(stats.nonfinite) != 0;
   if (threadIdx.x == 0) {
     double sum = 0.0;
@@ -80,26 +85,42 @@ __device__ Stats tensor_chunk_stats(const void* data, int64_t begin, int64_t num
   return chunk_stats(static_cast<const T*>(data) + begin, numel);
 }
 
+/// The tensor whose chunk this block sums up.
+__device__ const GradStatsTensor& tensor_of_block(const GradStatsTensors& tensors) {
+  const int block = static_cast<int>(blockIdx.x);
+  int begin = 0;
+  int end = tensors.count;
+  while (end - begin > 1) {
+    const int middle = (begin + end) / 2;
+    if (tensors.tensors[middle].first_block <= block) {
+      begin = middle;
+    } else {
+      end = middle;
+    }
+  }
+  return tensors.tensors[begin];
+}
+
 __global__ void __launch_bounds__(kChunkThreads)
-    chunks_kernel(const GradStatsChunks chunks, double* partial_sums, uint8_t* partial_flags) {
-  const int tensor = chunks.block_tensor[blockIdx.x];
-  const int64_t begin = static_cast<int64_t>(chunks.block_chunk[blockIdx.x]) * kGradStatsChunk;
-  const int64_t left = chunks.numel[tensor] - begin;
+    chunks_kernel(const __grid_constant__ GradStatsTensors tensors, double* partial_sums,
+                  uint8_t* partial_flags) {
+  const GradStatsTensor& tensor = tensor_of_block(tensors);
+  const int64_t begin = (static_cast<int64_t>(blockIdx.x) - tensor.first_block) * kGradStatsChunk;
+  const int64_t left = tensor.numel - begin;
   const int64_t numel = left < kGradStatsChunk ? left : kGradStatsChunk;
-  const void* data = chunks.data[tensor];
   Stats stats;
-  switch (chunks.type[tensor]) {
+  switch (tensor.type) {
     case GradType::float16:
-      stats = tensor_chunk_stats<__half>(data, begin, numel);
+      stats = tensor_chunk_stats<__half>(tensor.data, begin, numel);
       break;
     case GradType::bfloat16:
-      stats = tensor_chunk_stats<__nv_bfloat16>(data, begin, numel);
+      stats = tensor_chunk_stats<__nv_bfloat16>(tensor.data, begin, numel);
       break;
     case GradType::float32:
-      stats = tensor_chunk_stats<float>(data, begin, numel);
+      stats = tensor_chunk_stats<float>(tensor.data, begin, numel);
       break;
     case GradType::float64:
-      stats = tensor_chunk_stats<double>(data, begin, numel);
+      stats = tensor_chunk_stats<double>(tensor.data, begin, numel);
       break;
   }
   stats = block_reduce<kChunkThreads>(stats);
@@ -109,36 +130,53 @@ __global__ void __launch_bounds__(kChunkThreads)
   }
 }
 
-__global__ void __launch_bounds__(kFinishThreads)
-    finish_kernel(const GradStatsTensors tensors, const double* partial_sums, const uint8_t* partial_flags,
-                  const float* inv_scale, uint8_t* nonfinite, double* sum_squares) {
+// One warp a tensor.
+__device__ void finish_tensor(const GradStatsPartials& partials, int tensor, double factor,
+                              const GradStatsResults& results) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
   Stats stats;
-  const int end = tensors.begin[blockIdx.x + 1];
-  for (int i = tensors.begin[blockIdx.x] + static_cast<int>(threadIdx.x); i < end; i += kFinishThreads) {
-    stats.sum += partial_sums[i];
-    stats.nonfinite = stats.nonfinite || partial_flags[i] != 0;
+  for (int i = partials.begin[tensor] + lane; i < partials.begin[tensor + 1]; i += kWarp) {
+    stats.sum += partials.sums[i];
+    stats.nonfinite = stats.nonfinite || partials.flags[i] != 0;
   }
-  stats = block_reduce<kFinishThreads>(stats);
-  if (threadIdx.x == 0) {
-    const double factor = inv_scale == nullptr ? 1.0 : static_cast<double>(*inv_scale);
-    nonfinite[blockIdx.x] = stats.nonfinite ? 1 : 0;
-    sum_squares[blockIdx.x] = stats.sum * (factor * factor);
+  stats = warp_reduce(stats);
+  if (lane != 0) return;
+  results.nonfinite[partials.first + tensor] = stats.nonfinite ? 1 : 0;
+  results.sum_squares[partials.first + tensor] = stats.sum * (factor * factor);
+}
+
+__global__ void __launch_bounds__(kFinishThreads)
+    finish_kernel(const __grid_constant__ GradStatsPartials partials, const GradStatsResults results) {
+  const double factor = partials.inv_scale == nullptr ? 1.0 : static_cast<double>(*partials.inv_scale);
+  const int thread = static_cast<int>(threadIdx.x);
+  for (int tensor = thread / kWarp; tensor < partials.count; tensor += kFinishThreads / kWarp) {
+    finish_tensor(partials, tensor, factor, results);
+  }
+  if (partials.first + partials.count != results.tensors) return;
+  __syncthreads();
+  Stats total;
+  for (int i = thread; i < results.tensors; i += kFinishThreads) {
+    total.sum += results.sum_squares[i];
+    total.nonfinite = total.nonfinite || results.nonfinite[i] != 0;
+  }
+  total = block_reduce<kFinishThreads>(total);
+  if (thread == 0) {
+    *results.found_inf = total.nonfinite ? 1.0F : 0.0F;
+    *results.norm = sqrt(total.sum);
   }
 }
 
 }  // namespace
 
-cudaError_t launch_grad_stats_chunks(const GradStatsChunks& chunks, double* partial_sums,
+cudaError_t launch_grad_stats_chunks(const GradStatsTensors& tensors, double* partial_sums,
                                      uint8_t* partial_flags, cudaStream_t stream) {
-  chunks_kernel<<<chunks.blocks, kChunkThreads, 0, stream>>>(chunks, partial_sums, partial_flags);
+  chunks_kernel<<<tensors.blocks, kChunkThreads, 0, stream>>>(tensors, partial_sums, partial_flags);
   return cudaGetLastError();
 }
 
-cudaError_t launch_grad_stats_finish(const GradStatsTensors& tensors, const double* partial_sums,
-                                     const uint8_t* partial_flags, const float* inv_scale, uint8_t* nonfinite,
-                                     double* sum_squares, cudaStream_t stream) {
-  finish_kernel<<<tensors.tensors, kFinishThreads, 0, stream>>>(tensors, partial_sums, partial_flags,
-                                                                inv_scale, nonfinite, sum_squares);
+cudaError_t launch_grad_stats_finish(const GradStatsPartials& partials, const GradStatsResults& results,
+                                     cudaStream_t stream) {
+  finish_kernel<<<1, kFinishThreads, 0, stream>>>(partials, results);
   return cudaGetLastError();
 }
 

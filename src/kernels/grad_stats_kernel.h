@@ -5,40 +5,60 @@
 
 #include <cuda_runtime_api.h>
 
+#include "kernels/launch_limits.h"
+
 namespace ampctl::kernels {
 
 enum class GradType : uint8_t { float16, bfloat16, float32, float64 };
 
-constexpr int kGradStatsChunk = 65536;  // elements that one block sums up
-constexpr int kGradStatsTensors = 110;  // a launch; with the blocks below its arguments stay under 4 KiB
-constexpr int kGradStatsBlocks = 320;   // a launch
-constexpr int kGradStatsFinish = 896;   // tensors that one finishing launch takes
+constexpr int kGradStatsChunk = 32768;  // elements that one block sums up
+constexpr int kGradStatsTensors = 512;  // a launch
+constexpr int kGradStatsFinish = 2048;  // tensors that one finishing launch takes
 
-/// Which chunk of which tensor each block of one launch reads.
-struct GradStatsChunks {
-  const void* data[kGradStatsTensors];
-  int64_t numel[kGradStatsTensors];
-  GradType type[kGradStatsTensors];
-  uint8_t block_tensor[kGradStatsBlocks];
-  int32_t block_chunk[kGradStatsBlocks];
+struct GradStatsTensor {
+  const void* data;
+  int64_t numel;
+  int32_t first_block;  // of the launch; the tensor's chunks are those up to the next tensor's first
+  GradType type;
+};
+
+/// Consecutive tensors; empty ones have no chunk.
+struct GradStatsTensors {
+  GradStatsTensor tensors[kGradStatsTensors];
+  int32_t count;
   int32_t blocks;
 };
-static_assert(sizeof(GradStatsChunks) + 2 * sizeof(void*) <= 4096,
-              "arguments of a kernel are limited to 4 KiB");
+static_assert(sizeof(GradStatsTensors) + 2 * sizeof(void*) <= kMaxKernelArguments,
+              "the arguments of grad_stats do not fit into a launch");
 
 /// Block i writes its chunk's sum of squares and flag to partial_sums[i] and partial_flags[i].
-cudaError_t launch_grad_stats_chunks(const GradStatsChunks& chunks, double* partial_sums,
+cudaError_t launch_grad_stats_chunks(const GradStatsTensors& tensors, double* partial_sums,
                                      uint8_t* partial_flags, cudaStream_t stream);
 
-/// The partials of tensor i of one launch are [begin[i], begin[i + 1]).
-struct GradStatsTensors {
+/// Tensors [first, first + count) of all; the partials of tensor first + i are [begin[i], begin[i + 1]).
+struct GradStatsPartials {
   int32_t begin[kGradStatsFinish + 1];
-  int32_t tensors;
+  int32_t first;
+  int32_t count;
+  const double* sums;
+  const uint8_t* flags;
+  const float* inv_scale;  // null: 1
 };
 
-/// Sums up partials in a fixed order; sums are multiplied by *inv_scale squared where that is given.
-cudaError_t launch_grad_stats_finish(const GradStatsTensors& tensors, const double* partial_sums,
-                                     const uint8_t* partial_flags, const float* inv_scale, uint8_t* nonfinite,
-                                     double* sum_squares, cudaStream_t stream);
+/// Over all tensors; what is the whole's is written by the launch of the last ones.
+struct GradStatsResults {
+  uint8_t* nonfinite;
+  double* sum_squares;
+  float* found_inf;
+  double* norm;
+  int32_t tensors;
+};
+static_assert(sizeof(GradStatsPartials) + sizeof(GradStatsResults) <= kMaxKernelArguments,
+              "the arguments of grad_stats' end do not fit into a launch");
+
+/// Sums up partials in a fixed order; sums are multiplied by *inv_scale squared where that is given. Launches
+/// follow one another in the order of their tensors.
+cudaError_t launch_grad_stats_finish(const GradStatsPartials& partials, const GradStatsResults& results,
+                                     cudaStream_t stream);
 
 }  // namespace ampctl::kernels

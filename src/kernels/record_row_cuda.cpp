@@ -7,26 +7,10 @@
 #include <torch/library.h>
 
 #include "kernels/record_row_kernel.h"
+#include "kernels/scalar_argument.h"
 
 namespace ampctl::kernels {
 namespace {
-
-ValueType value_type(at::ScalarType dtype) {
-  switch (dtype) {
-    case at::kDouble:
-      return ValueType::float64;
-    case at::kFloat:
-      return ValueType::float32;
-    case at::kLong:
-      return ValueType::int64;
-    case at::kInt:
-      return ValueType::int32;
-    case at::kBool:
-      return ValueType::boolean;
-    default:
-      TORCH_CHECK(false, "record_row_ takes float64, float32, int64, int32 or bool, not ", dtype);
-  }
-}
 
 void record_row_cuda(at::Tensor& rows, at::Tensor& flags, at::Tensor& counts, at::TensorList values,
                      double last, const at::Tensor& nonfinite) {
@@ -44,10 +28,7 @@ void record_row_cuda(at::Tensor& rows, at::Tensor& flags, at::Tensor& counts, at
   row.num_values = static_cast<int>(values.size());
   row.last = last;
   for (size_t i = 0; i < values.size(); ++i) {
-    TORCH_CHECK(values[i].device() == rows.device(), "record_row_ takes values on ", rows.device(),
-                ", got one on ", values[i].device());
-    row.values[i] = values[i].const_data_ptr();
-    row.types[i] = value_type(values[i].scalar_type());
+    row.values[i] = scalar_argument(values[i], rows.device(), "record_row_");
   }
   C10_CUDA_CHECK(launch_record_row(row, c10::cuda::getCurrentCUDAStream()));
 }

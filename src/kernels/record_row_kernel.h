@@ -5,9 +5,9 @@
 
 #include <cuda_runtime_api.h>
 
-namespace ampctl::kernels {
+#include "kernels/scalar_pointer.h"
 
-enum class ValueType : uint8_t { float64, float32, int64, int32, boolean };
+namespace ampctl::kernels {
 
 constexpr int kRecordValues = 16;
 
@@ -18,8 +18,7 @@ struct RecordRow {
   const uint8_t* nonfinite;
   int64_t capacity;
   int64_t num_flags;
-  const void* values[kRecordValues];
-  ValueType types[kRecordValues];
+  ScalarPointer values[kRecordValues];
   int num_values;
   double last;
 };

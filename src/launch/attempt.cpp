@@ -83,7 +83,8 @@ void Attempt::start(int64_t local_rank, uint16_t port, int store_fd) {
 
   ChildCommand command;
   command.program = job_.worker;
-  command.arguments = {"train", "--config-fd", std::to_string(config.get())};
+  command.arguments = job_.command;
+  command.arguments.insert(command.arguments.end(), {"--config-fd", std::to_string(config.get())});
   command.environment =
       worker_variables(job_, {local_rank, number_, port, store_fd, launcher_fd_, files.error});
   command.inherited = {config.get(), launcher_fd_};

@@ -27,10 +27,10 @@ void say(const std::string& text) {
 
 }  // namespace
 
-Journal::Journal(const std::filesystem::path& file) : file_(open_log(file)) {}
+Journal::Journal(const std::filesystem::path& file, bool quiet) : file_(open_log(file)), quiet_(quiet) {}
 
 void Journal::note(const std::string& text) const {
-  say(text);
+  if (!quiet_) say(text);
   record(text);
 }
 

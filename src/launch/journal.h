@@ -10,8 +10,9 @@ namespace ampctl::launch {
 
 class Journal {
  public:
-  /// `file` is appended to. Throws an environment error when it cannot be opened.
-  explicit Journal(const std::filesystem::path& file);
+  /// `file` is appended to; `quiet`: notes go there alone. Throws an environment error when it cannot be
+  /// opened.
+  explicit Journal(const std::filesystem::path& file, bool quiet = false);
 
   /// A line for people and the file.
   void note(const std::string& text) const;
@@ -22,6 +23,7 @@ class Journal {
 
  private:
   FileDescriptor file_;
+  bool quiet_;
 };
 
 }  // namespace ampctl::launch

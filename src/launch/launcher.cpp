@@ -37,7 +37,7 @@ Journal open_journal(const LaunchJob& job) {
   if (failure) throw file_error("create folder", job.log_dir, failure.value());
   // Nodes may share the folder.
   const std::string node = job.plan.node_rank == 0 ? "" : "-node" + std::to_string(job.plan.node_rank);
-  return Journal(job.log_dir / ("launcher" + node + ".log"));
+  return Journal(job.log_dir / ("launcher" + node + ".log"), job.quiet);
 }
 
 std::string processes(int64_t count) {

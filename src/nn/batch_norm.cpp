@@ -5,6 +5,7 @@
 #include <ATen/Context.h>
 
 #include "base/error.h"
+#include "nn/checkpointing.h"
 
 namespace ampctl::nn {
 namespace {
@@ -40,6 +41,12 @@ std::optional<kernels::BatchNormInputs> BatchNorm2d::kernel_inputs(const at::Ten
                                   options_.momentum,
                                   options_.eps};
   if (!kernels::has_batch_norm_kernel(input, inputs)) return std::nullopt;
+  if (is_recomputing()) {
+    // The first run of a checkpointed layer has updated the statistics; its second goes without them.
+    inputs.running_mean.reset();
+    inputs.running_var.reset();
+    inputs.num_batches_tracked.reset();
+  }
   return inputs;
 }
 
@@ -48,20 +55,19 @@ std::optional<kernels::BatchNormInputs> BatchNorm2d::fused_inputs(const at::Tens
 }
 
 at::Tensor BatchNorm2d::forward(const at::Tensor& input) {
-  if (is_training() && is_synchronised()) {
-    num_batches_tracked_.add_(1);
-    return sync_batch_norm(input,
-                           {weight_, bias_, running_mean_, running_var_, options_.momentum, options_.eps},
-                           sum_over_ranks_);
-  }
   if (const auto inputs = kernel_inputs(input)) {
     return kernels::batch_norm_act(input, *inputs, /*relu=*/false);
   }
-  if (is_training()) {
-    require_two_values_a_channel(input);
-    num_batches_tracked_.add_(1);
+  const bool again = is_training() && is_recomputing();
+  const at::Tensor running_mean = again ? at::Tensor() : running_mean_;
+  const at::Tensor running_var = again ? at::Tensor() : running_var_;
+  if (is_training() && !is_synchronised()) require_two_values_a_channel(input);
+  if (is_training() && !again) num_batches_tracked_.add_(1);
+  if (is_training() && is_synchronised()) {
+    return sync_batch_norm(
+        input, {weight_, bias_, running_mean, running_var, options_.momentum, options_.eps}, sum_over_ranks_);
   }
-  return at::batch_norm(input, weight_, bias_, running_mean_, running_var_, is_training(), options_.momentum,
+  return at::batch_norm(input, weight_, bias_, running_mean, running_var, is_training(), options_.momentum,
                         options_.eps, at::globalContext().userEnabledCuDNN());
 }
 

@@ -20,9 +20,10 @@ struct BatchNormOptions {
 /// (zeros), buffers running_mean, running_var (num_features) and num_batches_tracked (0-dim int64). In
 /// training it normalises by the batch and updates the buffers in place; the buffers may be re-pointed with
 /// set_data at any time. Throws a usage error in training for an input with one value a channel, as PyTorch
-/// does: its unbiased variance would be NaN and stay in running_var. With a sum over ranks it is
-/// torch.nn.SyncBatchNorm: in training it normalises by the joint batch of all ranks (sync_batch_norm). Else,
-/// where fused(), it runs on kernels::batch_norm_act.
+/// does: its unbiased variance would be NaN and stay in running_var. In the second run of a checkpointed
+/// layer it leaves the buffers alone. With a sum over ranks it is torch.nn.SyncBatchNorm: in training it
+/// normalises by the joint batch of all ranks (sync_batch_norm). Else, where fused(), it runs on
+/// kernels::batch_norm_act.
 class BatchNorm2d : public Layer {
  public:
   explicit BatchNorm2d(int64_t num_features, const BatchNormOptions& options = {});

@@ -12,7 +12,13 @@ Conv2d::Conv2d(const Conv2dOptions& options) : options_(options) {
 }
 
 at::Tensor Conv2d::forward(const at::Tensor& input) {
-  return at::conv2d(input, weight_, bias_, options_.stride, options_.padding);
+  return at::conv2d(input, current_weight(), working_bias_(bias_), options_.stride, options_.padding);
+}
+
+std::vector<std::pair<at::Tensor, WorkingWeight*>> Conv2d::working_weights() {
+  std::vector<std::pair<at::Tensor, WorkingWeight*>> result{{weight_, &working_weight_}};
+  if (bias_.defined()) result.emplace_back(bias_, &working_bias_);
+  return result;
 }
 
 }  // namespace ampctl::nn

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "nn/layer.h"
+#include "nn/working_weight.h"
 
 namespace ampctl::nn {
 
@@ -19,11 +22,15 @@ struct Conv2dOptions {
 /// torch.nn.Conv2d: (N, in_channels, H, W) to (N, out_channels, H', W'), H' = (H + 2 padding - kernel_size) /
 /// stride + 1 rounded down. Parameters: weight (out_channels, in_channels, kernel_size, kernel_size) and bias
 /// (out_channels), drawn from the default generator in that order.
-class Conv2d : public Layer {
+class Conv2d : public Layer, public HasWorkingWeights {
  public:
   explicit Conv2d(const Conv2dOptions& options);
 
   [[nodiscard]] const at::Tensor& weight() const { return weight_; }
+  /// The weight that a forward pass starting now computes with: the 16-bit working copy under autocast, where
+  /// there is one.
+  [[nodiscard]] at::Tensor current_weight() const { return working_weight_(weight_); }
+  std::vector<std::pair<at::Tensor, WorkingWeight*>> working_weights() override;
 
  protected:
   at::Tensor forward(const at::Tensor& input) override;
@@ -32,6 +39,8 @@ class Conv2d : public Layer {
   Conv2dOptions options_;
   at::Tensor weight_;
   at::Tensor bias_;
+  WorkingWeight working_weight_;
+  WorkingWeight working_bias_;
 };
 
 }  // namespace ampctl::nn

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,17 @@ void force_float32_modules(Layer& root, const std::vector<std::string>& patterns
 
 /// Layer::set_fused of `root` and every layer below it.
 void set_fused(Layer& root, bool value);
+/// train.activation_checkpointing: marks layers in the same way, with the same patterns and errors, to keep
+/// nothing but their input for the backward pass. Of marked layers inside each other the outermost counts.
+/// Worth it for containers ("layer?.*" marks ResNet's residual blocks): a single layer's input is often what
+/// it kept anyway.
+void checkpoint_activations(Layer& root, const std::vector<std::string>& patterns);
+
+/// True where `root` or a layer inside it draws random numbers in training.
+bool draws_random_numbers_inside(const Layer& root);
+
+/// Why a training step of this model cannot be captured as a CUDA graph, for people; nullopt: it can be.
+std::optional<std::string> capture_obstacle(const Layer& root);
 
 /// Dotted names of the parameters that belong to normalisation layers, in the order of named_parameters().
 std::vector<std::string> norm_parameter_names(const Layer& root);

@@ -10,6 +10,12 @@ Linear::Linear(int64_t in_features, int64_t out_features)
   default_init(weight_, bias_);
 }
 
-at::Tensor Linear::forward(const at::Tensor& input) { return at::linear(input, weight_, bias_); }
+at::Tensor Linear::forward(const at::Tensor& input) {
+  return at::linear(input, working_weight_(weight_), working_bias_(bias_));
+}
+
+std::vector<std::pair<at::Tensor, WorkingWeight*>> Linear::working_weights() {
+  return {{weight_, &working_weight_}, {bias_, &working_bias_}};
+}
 
 }  // namespace ampctl::nn

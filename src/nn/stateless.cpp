@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "kernels/global_avg_pool.h"
 #include "kernels/max_pool.h"
 
 namespace ampctl::nn {
@@ -18,6 +19,7 @@ at::Tensor MaxPool2d::forward(const at::Tensor& input) {
 }
 
 at::Tensor AdaptiveAvgPool2d::forward(const at::Tensor& input) {
+  if (output_size_ == 1 && input.dim() == 4) return kernels::global_avg_pool2d(input);
   return at::adaptive_avg_pool2d(input, {output_size_, output_size_});
 }
 

@@ -10,6 +10,9 @@ namespace ampctl::nn {
 
 /// In place (torch.nn.ReLU(inplace=True)): the input must not be needed by anyone else.
 class ReLU : public Layer {
+ public:
+  [[nodiscard]] bool shares_its_input() const override { return true; }
+
  protected:
   at::Tensor forward(const at::Tensor& input) override;
 };
@@ -44,6 +47,9 @@ class AdaptiveAvgPool2d : public Layer {
 
 /// (N, ...) to (N, product of the rest), in logical (channels first) order for any memory format.
 class Flatten : public Layer {
+ public:
+  [[nodiscard]] bool shares_its_input() const override { return true; }
+
  protected:
   at::Tensor forward(const at::Tensor& input) override;
 };
@@ -54,6 +60,9 @@ class Dropout : public Layer {
  public:
   explicit Dropout(double p);
 
+  [[nodiscard]] bool draws_random_numbers() const override { return p_ > 0.0; }
+  [[nodiscard]] bool shares_its_input() const override { return !is_training() || p_ == 0.0; }
+
  protected:
   at::Tensor forward(const at::Tensor& input) override;
 
@@ -62,6 +71,9 @@ class Dropout : public Layer {
 };
 
 class Identity : public Layer {
+ public:
+  [[nodiscard]] bool shares_its_input() const override { return true; }
+
  protected:
   at::Tensor forward(const at::Tensor& input) override;
 };

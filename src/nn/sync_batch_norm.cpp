@@ -192,8 +192,10 @@ at::Tensor sync_batch_norm(const at::Tensor& input, const SyncBatchNormInputs& i
     // Types are chosen here with care; autocast is not to choose others.
     const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
     joint = joint_statistics(x, inputs.eps, sum_over_ranks);
-    update_running(inputs.running_mean, joint.mean, inputs.momentum);
-    update_running(inputs.running_var, joint.unbiased_var, inputs.momentum);
+    if (inputs.running_mean.defined()) {
+      update_running(inputs.running_mean, joint.mean, inputs.momentum);
+      update_running(inputs.running_var, joint.unbiased_var, inputs.momentum);
+    }
   }
   return Normalize::apply(x, inputs.weight, inputs.bias, joint, inputs.eps, sum_over_ranks);
 }

@@ -16,7 +16,7 @@ using SumOverRanks = std::function<void(at::Tensor&)>;
 struct SyncBatchNormInputs {
   at::Tensor weight;        ///< (C) float32, or float64 for a float64 input
   at::Tensor bias;          ///< as weight
-  at::Tensor running_mean;  ///< as weight; updated in place
+  at::Tensor running_mean;  ///< as weight; updated in place. Undefined, as running_var: not wanted
   at::Tensor running_var;   ///< as weight; updated in place with the joint batch's unbiased variance
   double momentum = 0.1;    ///< weight of the batch in the running statistics
   double eps = 1e-5;

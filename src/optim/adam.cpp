@@ -1,9 +1,6 @@
 #include <cmath>
-#include <optional>
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/_fused_adam.h>
-#include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/maximum.h>
 
 #include "base/error.h"
@@ -21,10 +18,6 @@ std::vector<std::string> state_kinds(const AdamOptions& options) {
   return kinds;
 }
 
-std::optional<at::Tensor> optional(const at::Tensor& tensor) {
-  return tensor.defined() ? std::optional<at::Tensor>(tensor) : std::nullopt;
-}
-
 class Adam : public Optimizer {
  public:
   Adam(std::vector<ParamGroup> groups, const AdamOptions& options)
@@ -35,8 +28,15 @@ class Adam : public Optimizer {
   [[nodiscard]] std::vector<std::pair<std::string, at::Tensor>> named_state() const override {
     return optim::named_state(buckets_, state_kinds(options_));
   }
+  void set_working_copies(const std::vector<WorkingCopy>& copies) override {
+    for (auto& bucket : buckets_) bucket.set_working_copies(copies);
+  }
 
  protected:
+  [[nodiscard]] kernels::UpdateLists active_lists() const {
+    return active(buckets_, state_kinds(options_).size());
+  }
+
   AdamOptions options_;
   std::vector<ParamBucket> buckets_;
 };
@@ -47,27 +47,7 @@ class FusedAdam : public Adam {
 
   [[nodiscard]] bool is_fused() const override { return true; }
 
-  void step(const StepInputs& inputs) override {
-    const at::NoGradGuard no_grad;
-    for (const auto& bucket : buckets_) {
-      const ActiveParams active = bucket.active();
-      if (active.params.empty()) continue;
-      // Kernels only read step counts, so that one tensor serves every parameter.
-      const std::vector<at::Tensor> steps(active.params.size(), inputs.step);
-      const auto max_exp_avg_sqs =
-          options_.amsgrad ? at::TensorList(active.states[kMaxExpAvgSq]) : at::TensorList();
-      const auto update = [&](auto kernel) {
-        kernel(active.params, active.grads, active.states[kExpAvg], active.states[kExpAvgSq], max_exp_avg_sqs,
-               steps, inputs.lr, options_.beta1, options_.beta2, bucket.weight_decay(), options_.eps,
-               options_.amsgrad, /*maximize=*/false, optional(inputs.grad_scale), optional(inputs.found_inf));
-      };
-      if (options_.decoupled_weight_decay) {
-        update([](const auto&... arguments) { at::_fused_adamw_(arguments...); });
-      } else {
-        update([](const auto&... arguments) { at::_fused_adam_(arguments...); });
-      }
-    }
-  }
+  void step(const StepInputs& inputs) override { kernels::adam_update_(active_lists(), options_, inputs); }
 };
 
 class ReferenceAdam : public Adam {
@@ -81,22 +61,21 @@ class ReferenceAdam : public Adam {
     if (inputs.found_inf.defined() && inputs.found_inf.item<double>() != 0.0) return;
     const auto lr = inputs.lr.item<double>();
     const auto steps = inputs.step.item<double>();
-    for (const auto& bucket : buckets_) {
-      const ActiveParams active = bucket.active();
-      for (size_t i = 0; i < active.params.size(); ++i) {
-        at::Tensor grad = active.grads[i];
-        if (inputs.grad_scale.defined()) grad = grad.div(inputs.grad_scale);
-        update(active, i, grad, bucket.weight_decay(), lr, steps);
-      }
+    const kernels::UpdateLists lists = active_lists();
+    for (size_t i = 0; i < lists.params.size(); ++i) {
+      at::Tensor grad = lists.grads[i];
+      if (inputs.grad_scale.defined()) grad = grad.div(inputs.grad_scale);
+      update(lists, i, grad, lr, steps);
+      if (lists.copies[i].defined()) lists.copies[i].copy_(lists.params[i]);
     }
   }
 
  private:
-  void update(const ActiveParams& active, size_t i, at::Tensor grad, double weight_decay, double lr,
-              double steps) const {
-    const at::Tensor& param = active.params[i];
-    const at::Tensor& exp_avg = active.states[kExpAvg][i];
-    const at::Tensor& exp_avg_sq = active.states[kExpAvgSq][i];
+  void update(const kernels::UpdateLists& lists, size_t i, at::Tensor grad, double lr, double steps) const {
+    const double weight_decay = lists.weight_decays[i];
+    const at::Tensor& param = lists.params[i];
+    const at::Tensor& exp_avg = lists.states[kExpAvg][i];
+    const at::Tensor& exp_avg_sq = lists.states[kExpAvgSq][i];
     if (weight_decay != 0.0) {
       if (options_.decoupled_weight_decay) {
         param.mul_(1.0 - lr * weight_decay);
@@ -108,7 +87,7 @@ class ReferenceAdam : public Adam {
     exp_avg_sq.mul_(options_.beta2).addcmul_(grad, grad, 1.0 - options_.beta2);
     at::Tensor second_moment = exp_avg_sq;
     if (options_.amsgrad) {
-      second_moment = active.states[kMaxExpAvgSq][i];
+      second_moment = lists.states[kMaxExpAvgSq][i];
       second_moment.copy_(at::maximum(second_moment, exp_avg_sq));
     }
     const double correction1 = 1.0 - std::pow(options_.beta1, steps);

@@ -8,12 +8,10 @@
 #include <ATen/ops/_foreach_mul.h>
 
 #include "kernels/grad_stats.h"
+#include "kernels/step_control_places.h"
 
 namespace ampctl::optim {
 namespace {
-
-// torch.nn.utils.clip_grad_norm_ adds it, so that a norm of zero divides nothing by zero.
-constexpr double kNormEpsilon = 1e-6;
 
 // Multi-tensor operators are fast for lists of one dtype only.
 std::map<at::ScalarType, std::vector<at::Tensor>> by_dtype(const std::vector<at::Tensor>& grads) {
@@ -37,7 +35,7 @@ at::Tensor grad_norm_from(const at::Tensor& sum_squares, const at::Tensor& grad_
 }
 
 at::Tensor clip_coefficient(const at::Tensor& norm, double max_norm) {
-  return norm.add(kNormEpsilon).reciprocal().mul(max_norm).clamp_max(1.0).to(at::kFloat);
+  return norm.add(kernels::kClipEpsilon).reciprocal().mul(max_norm).clamp_max(1.0).to(at::kFloat);
 }
 
 at::Tensor clipped_grad_scale(const at::Tensor& grad_scale, const at::Tensor& coefficient) {

@@ -10,6 +10,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "kernels/param_update.h"
+
 namespace ampctl::optim {
 
 /// Parameters that share a weight decay. Parameters are leaves; their gradients are read at each step.
@@ -19,14 +21,11 @@ struct ParamGroup {
   double weight_decay = 0.0;
 };
 
-/// Inputs of one step, all on the parameters' device.
-struct StepInputs {
-  at::Tensor lr;    ///< 0-dim float32
-  at::Tensor step;  ///< 0-dim float32: the run's updates, this one included; corrects every parameter's bias
-  at::Tensor
-      grad_scale;  ///< undefined, or 0-dim float32 that gradients are divided by (they may stay divided)
-  at::Tensor found_inf;  ///< undefined, or 0-dim float32: 1 = this step changes nothing at all
-};
+/// Of one step, all on the parameters' device.
+using StepInputs = kernels::UpdateInputs;
+
+/// A parameter and the 16-bit copy that forward passes read in its place.
+using WorkingCopy = std::pair<at::Tensor, at::Tensor>;
 
 class Optimizer {
  public:
@@ -41,6 +40,10 @@ class Optimizer {
   /// and of their parameter's dtype.
   virtual void step(const StepInputs& inputs) = 0;
   [[nodiscard]] virtual bool is_fused() const = 0;
+  /// From now on every step writes these copies, too: each its parameter's value in the copy's dtype. Copies
+  /// have their parameter's shape and strides. Pairs of parameters that are not this optimizer's (frozen
+  /// ones) are left alone; an empty list ends it. Throws an internal error for a copy of another layout.
+  virtual void set_working_copies(const std::vector<WorkingCopy>& copies) = 0;
   /// State tensors by name ("momentum_buffer.layer1.0.conv1.weight", "exp_avg.…"), made at construction, all
   /// zeros: what checkpoints save and load in place.
   [[nodiscard]] virtual std::vector<std::pair<std::string, at::Tensor>> named_state() const = 0;
@@ -59,23 +62,12 @@ class Optimizer {
   std::vector<ParamGroup> groups_;
 };
 
-/// As config's optimizer section; see torch.optim.SGD and torch.optim.Adam(W) for the formulas.
-struct SgdOptions {
-  double momentum = 0.0;
-  double dampening = 0.0;
-  bool nesterov = false;
-};
-struct AdamOptions {
-  double beta1 = 0.9;
-  double beta2 = 0.999;
-  double eps = 1e-8;
-  bool amsgrad = false;
-  bool decoupled_weight_decay = true;  ///< AdamW; false: Adam
-};
+using SgdOptions = kernels::SgdOptions;
+using AdamOptions = kernels::AdamOptions;
 
-/// Both throw usage errors for options that torch.optim refuses too. `fused`: LibTorch's multi-tensor
-/// kernels, no host reads; else a plain composition of stock operators that reads learning rate, step count
-/// and found_inf on the host, for comparison.
+/// Both throw usage errors for options that torch.optim refuses too. `fused`: kernels::sgd_update_ and
+/// kernels::adam_update_, no host reads; else a plain composition of stock operators that reads learning
+/// rate, step count and found_inf on the host, for comparison.
 ///
 /// SGD: as in PyTorch, a momentum buffer's first value is the gradient itself, undamped. PyTorch counts that
 /// by parameter; here it is the run's first update (step = 1), so that with dampening != 0 a parameter that

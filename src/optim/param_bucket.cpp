@@ -28,27 +28,41 @@ at::Tensor in_layout_of(const at::Tensor& param, const at::Tensor& grad, const s
 void ParamBucket::add(const std::string& name, const at::Tensor& param) {
   names_.push_back(name);
   params_.push_back(param);
+  copies_.emplace_back();
   for (auto& state : states_) state.push_back(at::zeros_like(param.detach()));
 }
 
-ActiveParams ParamBucket::active() const {
-  ActiveParams result;
-  result.states.resize(states_.size());
+void ParamBucket::set_working_copies(const std::vector<WorkingCopy>& copies) {
+  for (size_t i = 0; i < params_.size(); ++i) {
+    const auto found = std::find_if(copies.begin(), copies.end(), [&](const WorkingCopy& working) {
+      return working.first.is_same(params_[i]);
+    });
+    copies_[i] = found == copies.end() ? at::Tensor() : found->second;
+    if (found == copies.end()) continue;
+    if (copies_[i].sizes() != params_[i].sizes() || copies_[i].strides() != params_[i].strides()) {
+      throw Error(ErrorKind::internal, "the working copy of parameter " + names_[i] +
+                                           " has another shape or memory layout than the parameter");
+    }
+  }
+}
+
+void ParamBucket::append_active(kernels::UpdateLists& lists) const {
   for (size_t i = 0; i < params_.size(); ++i) {
     const at::Tensor& grad = params_[i].grad();
     if (!grad.defined()) continue;
-    result.params.push_back(params_[i]);
-    result.grads.push_back(in_layout_of(params_[i], grad, names_[i]));
+    lists.params.push_back(params_[i]);
+    lists.grads.push_back(in_layout_of(params_[i], grad, names_[i]));
+    lists.copies.push_back(copies_[i]);
+    lists.weight_decays.push_back(weight_decay_);
     for (size_t kind = 0; kind < states_.size(); ++kind) {
       if (states_[kind][i].strides() != params_[i].strides()) {
         throw Error(ErrorKind::internal,
                     "the memory layout of parameter " + names_[i] +
                         " changed after the optimizer was made; convert the model first");
       }
-      result.states[kind].push_back(states_[kind][i]);
+      lists.states[kind].push_back(states_[kind][i]);
     }
   }
-  return result;
 }
 
 std::vector<ParamBucket> make_buckets(const std::vector<ParamGroup>& groups, size_t state_kinds) {
@@ -65,6 +79,13 @@ std::vector<ParamBucket> make_buckets(const std::vector<ParamGroup>& groups, siz
     }
   }
   return buckets;
+}
+
+kernels::UpdateLists active(const std::vector<ParamBucket>& buckets, size_t state_kinds) {
+  kernels::UpdateLists lists;
+  lists.states.resize(state_kinds);
+  for (const auto& bucket : buckets) bucket.append_active(lists);
+  return lists;
 }
 
 std::vector<std::pair<std::string, at::Tensor>> named_state(const std::vector<ParamBucket>& buckets,

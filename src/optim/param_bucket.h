@@ -1,5 +1,4 @@
-// Parameters that one call of a fused kernel takes: one group's, of one dtype, with their state. Internal to
-// optim/.
+// One group's parameters of one dtype with their state and working copies. Internal to optim/.
 #pragma once
 
 #include <string>
@@ -12,13 +11,6 @@
 
 namespace ampctl::optim {
 
-/// What has a gradient in this step; lists of equal length, tensors of equal strides at each index.
-struct ActiveParams {
-  std::vector<at::Tensor> params;
-  std::vector<at::Tensor> grads;
-  std::vector<std::vector<at::Tensor>> states;  ///< one list a kind of state
-};
-
 class ParamBucket {
  public:
   ParamBucket(double weight_decay, size_t state_kinds) : weight_decay_(weight_decay), states_(state_kinds) {}
@@ -26,11 +18,13 @@ class ParamBucket {
   /// Adds a parameter with zeros for each kind of state.
   void add(const std::string& name, const at::Tensor& param);
 
-  /// Throws an internal error for sparse gradients, another dtype, and parameters whose memory layout changed
-  /// since the state was made.
-  [[nodiscard]] ActiveParams active() const;
+  /// See Optimizer::set_working_copies.
+  void set_working_copies(const std::vector<WorkingCopy>& copies);
 
-  [[nodiscard]] double weight_decay() const { return weight_decay_; }
+  /// Appends what has a gradient in this step. Throws an internal error for sparse gradients, another dtype,
+  /// and parameters whose memory layout changed since the state was made.
+  void append_active(kernels::UpdateLists& lists) const;
+
   [[nodiscard]] at::ScalarType dtype() const { return params_.front().scalar_type(); }
   [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
   [[nodiscard]] const std::vector<at::Tensor>& state(size_t kind) const { return states_[kind]; }
@@ -40,10 +34,13 @@ class ParamBucket {
   std::vector<std::string> names_;
   std::vector<at::Tensor> params_;
   std::vector<std::vector<at::Tensor>> states_;
+  std::vector<at::Tensor> copies_;  // undefined where there is none
 };
 
-/// Fused kernels take tensors of one dtype a call.
 std::vector<ParamBucket> make_buckets(const std::vector<ParamGroup>& groups, size_t state_kinds);
+
+/// Everything of all buckets that has a gradient in this step.
+kernels::UpdateLists active(const std::vector<ParamBucket>& buckets, size_t state_kinds);
 
 /// "kind.parameter" → state, kind by kind, for Optimizer::named_state.
 std::vector<std::pair<std::string, at::Tensor>> named_state(const std::vector<ParamBucket>& buckets,

@@ -6,19 +6,12 @@
 #include <ATen/ops/stack.h>
 #include <c10/core/GradMode.h>
 
+#include "kernels/softmax_cross_entropy.h"
+
 namespace ampctl::task {
 namespace {
 
 constexpr int64_t kTopK = 5;
-
-at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& targets,
-                         at::Reduction::Reduction reduction, double label_smoothing) {
-  constexpr int64_t kIgnoreNothing = -100;
-  // Sixteen-bit log-softmax would lose the loss's low bits, and autocast casts it up inside its region only.
-  const bool reduced = at::isReducedFloatingType(logits.scalar_type());
-  return at::cross_entropy_loss(reduced ? logits.to(at::kFloat) : logits, targets, /*weight=*/{}, reduction,
-                                kIgnoreNothing, label_smoothing);
-}
 
 /// Number of classes that rank before the target, int64 (N); C for a row with a NaN.
 at::Tensor target_ranks(const at::Tensor& logits, const at::Tensor& targets) {
@@ -35,12 +28,17 @@ at::Tensor target_ranks(const at::Tensor& logits, const at::Tensor& targets) {
 
 at::Tensor loss_sum(const at::Tensor& logits, const at::Tensor& targets,
                     const ClassificationOptions& options) {
-  return cross_entropy(logits, targets, at::Reduction::Sum, options.label_smoothing);
+  const kernels::CrossEntropyOptions rule{.label_smoothing = options.label_smoothing};
+  return options.fused ? kernels::softmax_cross_entropy(logits, targets, rule)
+                       : kernels::softmax_cross_entropy_reference(logits, targets, rule);
 }
 
 at::Tensor metric_sums(const at::Tensor& logits, const at::Tensor& targets) {
   const c10::NoGradGuard no_grad;
-  const at::Tensor losses = cross_entropy(logits, targets, at::Reduction::None, /*label_smoothing=*/0.0);
+  // Sixteen-bit log-softmax would lose the loss's low bits.
+  const bool reduced = at::isReducedFloatingType(logits.scalar_type());
+  const at::Tensor losses = at::cross_entropy_loss(reduced ? logits.to(at::kFloat) : logits, targets,
+                                                   /*weight=*/{}, at::Reduction::None);
   const at::Tensor ranks = target_ranks(logits, targets);
   const at::Tensor loss = losses.sum(at::kDouble);
   const at::Tensor top1 = ranks.lt(1).sum(at::kDouble);

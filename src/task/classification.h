@@ -7,11 +7,13 @@ namespace ampctl::task {
 
 struct ClassificationOptions {
   double label_smoothing = 0.0;  ///< 0 to 1: the share of a target's weight spread evenly over all classes
+  bool fused = true;             ///< one pass over the logits each way, where there is a kernel for them
 };
 
 /// Sum over samples of the cross-entropy with label smoothing, 0-dim, float32 whatever autocast says (float64
 /// for float64 logits): torch.nn.functional.cross_entropy(..., reduction="sum"). logits (N, C), targets (N)
-/// int64 in [0, C). Nothing is read on the host.
+/// int64 in [0, C), of which the fused kernels (kernels/softmax_cross_entropy.h) and PyTorch's assert on the
+/// device that they are. Nothing is read on the host.
 at::Tensor loss_sum(const at::Tensor& logits, const at::Tensor& targets,
                     const ClassificationOptions& options);
 

@@ -1,51 +1,57 @@
 #include "train/buffer_arena.h"
 
-#include <map>
-
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/where.h>
-#include <c10/core/InferenceMode.h>
+#include <ATen/ops/zeros.h>
 
 namespace ampctl::train {
+namespace {
+
+// Views of any dtype start at multiples of it, and kernels choose wide loads by it.
+constexpr int64_t kAlignmentBytes = 16;
+
+int64_t extent(const at::Tensor& buffer) {
+  const auto bytes = static_cast<int64_t>(buffer.nbytes());
+  return (bytes + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes;
+}
+
+}  // namespace
 
 BufferArena::BufferArena(nn::Layer& model) {
   const at::NoGradGuard no_grad;
-  std::map<c10::ScalarType, std::vector<at::Tensor>> by_dtype;
-  for (const auto& item : model.named_buffers()) by_dtype[item.value().scalar_type()].push_back(item.value());
-  for (auto& [dtype, buffers] : by_dtype) {
-    int64_t total = 0;
-    for (const auto& buffer : buffers) total += buffer.numel();
-    Flat flat;
-    flat.values = at::empty({total}, buffers.front().options());
-    flat.saved = at::empty_like(flat.values);
-    int64_t offset = 0;
-    for (auto& buffer : buffers) {
-      at::Tensor view = flat.values.narrow(0, offset, buffer.numel()).view(buffer.sizes());
-      view.copy_(buffer);
-      buffer.set_data(view);
-      offset += buffer.numel();
-    }
-    flats_.push_back(std::move(flat));
+  std::vector<at::Tensor> buffers;
+  int64_t total = 0;
+  for (const auto& item : model.named_buffers()) {
+    buffers.push_back(item.value());
+    total += extent(item.value());
+  }
+  if (buffers.empty()) return;
+  bytes_ = at::zeros({total}, buffers.front().options().dtype(at::kByte));
+  saved_ = at::empty_like(bytes_);
+  int64_t offset = 0;
+  for (auto& buffer : buffers) {
+    const auto size = static_cast<int64_t>(buffer.nbytes());
+    const at::Tensor view = bytes_.narrow(0, offset, size).view(buffer.scalar_type()).view(buffer.sizes());
+    view.copy_(buffer);
+    buffer.set_data(view);
+    offset += extent(buffer);
   }
 }
 
 std::vector<at::Tensor> BufferArena::tensors() const {
-  std::vector<at::Tensor> all;
-  all.reserve(flats_.size());
-  for (const auto& flat : flats_) all.push_back(flat.values);
-  return all;
+  return bytes_.defined() ? std::vector<at::Tensor>{bytes_} : std::vector<at::Tensor>{};
 }
 
 void BufferArena::snapshot() {
-  for (auto& flat : flats_) flat.saved.copy_(flat.values);
+  if (bytes_.defined()) saved_.copy_(bytes_);
 }
 
 void BufferArena::restore_if(const at::Tensor& found_inf) {
-  if (flats_.empty()) return;
-  const at::Tensor skipped = found_inf.gt(0);
-  // where, not arithmetic: an overflowing forward leaves inf and NaN here, and 0 * inf would keep them.
-  for (auto& flat : flats_) flat.values.copy_(at::where(skipped, flat.saved, flat.values));
+  if (!bytes_.defined()) return;
+  // A choice of bytes, not arithmetic: an overflowing forward leaves inf and NaN here, and 0 * inf would keep
+  // them.
+  at::where_out(bytes_, found_inf.gt(0), saved_, bytes_);
 }
 
 }  // namespace ampctl::train

@@ -1,4 +1,4 @@
-// Keeps a model's buffers (batch norm's running statistics and counters) in one flat tensor a dtype, so that
+// Keeps a model's buffers (batch norm's running statistics and counters) in one flat tensor of bytes, so that
 // a skipped step can take back what its forward passes wrote to them: one copy before the window, one select
 // after it.
 #pragma once
@@ -17,7 +17,8 @@ class BufferArena {
   /// model must be on its final device already.
   explicit BufferArena(nn::Layer& model);
 
-  /// The flat tensors that hold all buffers, one a dtype; always the same ones.
+  /// The tensor of bytes (uint8) that holds all buffers, always the same one; none where there are no
+  /// buffers.
   [[nodiscard]] std::vector<at::Tensor> tensors() const;
 
   /// Remembers the buffers as they are now.
@@ -27,11 +28,8 @@ class BufferArena {
   void restore_if(const at::Tensor& found_inf);
 
  private:
-  struct Flat {
-    at::Tensor values;
-    at::Tensor saved;
-  };
-  std::vector<Flat> flats_;
+  at::Tensor bytes_;  // undefined: the model has no buffers
+  at::Tensor saved_;
 };
 
 }  // namespace ampctl::train

@@ -15,6 +15,7 @@
 #include "kernels/grad_stats.h"
 #include "optim/clip.h"
 #include "train/data_parallel.h"
+#include "train/step_phase.h"
 
 namespace ampctl::train {
 
@@ -91,6 +92,7 @@ at::Tensor TrainStep::backward(const data::Batch& batch, double weight, bool las
   const bool reduces = has_ranks() && last;
   if (reduces) ddp_->prepare_forward();
   const at::Tensor loss = forward(model_, batch);
+  const StepPhase phase(kBackwardPhase);
   if (!reduces) {
     scaler_.scale(loss * weight).backward();
     return loss.detach();
@@ -102,6 +104,7 @@ at::Tensor TrainStep::backward(const data::Batch& batch, double weight, bool las
 }
 
 at::Tensor TrainStep::forward(nn::Layer& model, const data::Batch& batch) const {
+  const StepPhase phase(kForwardPhase);
   const amp::Autocast autocast(batch.images.device().type(), options_.autocast_dtype, options_.autocast,
                                options_.autocast_cache);
   return task::loss_sum(model(batch.images), batch.targets, options_.task);
@@ -144,6 +147,7 @@ TrainStep::Outcome TrainStep::examine_gradients(const Window& window) const {
 // Reduced gradients are equal everywhere, and so is what was found in them; yet every rank takes the verdict
 // of all, so that scale, skips and schedule cannot part even if a rank's memory is faulty.
 void TrainStep::agree(Outcome& outcome, const Window& window) const {
+  const StepPhase phase(kCommunicationPhase);
   const auto sums = at::TensorOptions().device(lr_table_.device()).dtype(at::kDouble);
   at::Tensor joint = at::stack({outcome.found_inf.to(at::kDouble), outcome.loss_sum.to(at::kDouble),
                                 at::full({}, static_cast<double>(window.valid), sums)});
@@ -181,6 +185,7 @@ void TrainStep::clip(Outcome& outcome) {
 
 void TrainStep::update(const Window& window) {
   const at::NoGradGuard no_grad;
+  const StepPhase phase(kOptimizerPhase);
   Outcome outcome = examine_gradients(window);
   clip(outcome);
 

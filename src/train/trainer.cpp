@@ -3,7 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include <c10/core/impl/VirtualGuardImpl.h>
+
 #include "base/error.h"
+#include "base/format.h"
+#include "base/process_age.h"
 #include "checkpoint/checkpoint.h"
 #include "data/shard.h"
 #include "dist/collectives.h"
@@ -48,14 +52,27 @@ Outcome Trainer::run() {
       auto window = next_window();
       if (!window) return stop();
       tell_monitor(dist::Phase::step);
-      parts_.live.step.run(*window, window_samples());
+      parts_.runner.run(*window, window_samples());
+      if (const auto notice = parts_.runner.take_notice()) tell(*notice);
       account(*window);
+      if (run_steps_ == 1) report_start();
       if (!after_window() || stop_agreed()) return stop();
     }
   }
   sync_guard_.disarm();
   agreement_.settle();
   return Outcome::done;
+}
+
+// Once a run the host waits for the device, in a step that waits for it anyway: libraries are loaded and try
+// out their algorithms.
+void Trainer::report_start() {
+  const auto device = parts_.live.device;
+  if (!device.is_cpu()) c10::impl::VirtualGuardImpl(device.type()).synchronizeDevice(device.index());
+  const auto age = process_age();
+  if (!age || !parts_.world.is_main()) return;
+  parts_.bus.emit(events::Message{events::Message::Level::info,
+                                  "first step done " + format_duration(*age) + " after the start"});
 }
 
 // The Reducer puts its buckets in order behind the first step, for which it must read the device.
@@ -256,6 +273,11 @@ Outcome Trainer::stop() {
   settle();
   if (saved_at_ != progress_.windows) save();
   return Outcome::preempted;
+}
+
+void Trainer::tell(const StepRunner::Notice& notice) {
+  using Level = events::Message::Level;
+  parts_.bus.emit(events::Message{notice.warning ? Level::warning : Level::info, notice.text});
 }
 
 void Trainer::warn(std::string text) {

@@ -21,8 +21,8 @@
 #include "train/progress.h"
 #include "train/pulse.h"
 #include "train/step_log.h"
+#include "train/step_runner.h"
 #include "train/sync_guard.h"
-#include "train/train_step.h"
 
 namespace ampctl::train {
 
@@ -30,6 +30,7 @@ namespace ampctl::train {
 struct TrainerParts {
   const config::RunPlan& plan;
   LiveState live;
+  StepRunner& runner;  ///< of live.step
   amp::ScaleRecorder& recorder;
   StepOptions step_options;
   data::Loader& train_loader;
@@ -70,6 +71,7 @@ class Trainer {
   void account(const std::vector<data::Batch>& window);
   bool after_window();
   bool stop_agreed();
+  void report_start();
   void tell_monitor(dist::Phase phase) const;
   void begin_log();
   void lap();
@@ -83,6 +85,7 @@ class Trainer {
   void save(bool best = false);
   void meet_ranks();
   Outcome stop();
+  void tell(const StepRunner::Notice& notice);
   void warn(std::string text);
   [[nodiscard]] bool has_ranks() const { return parts_.world.size() > 1; }
   [[nodiscard]] int64_t window_samples() const;

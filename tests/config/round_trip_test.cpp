@@ -43,6 +43,7 @@ train:
   cudnn_benchmark: false
   cuda_graph: false
   num_threads: 3
+  activation_checkpointing: ["layer?.?", "${NOT:fc}"]
 eval: {every_epochs: 2, batch_size: 9, best_metric: eval/loss}
 optimizer:
   {name: sgd, lr: 0.3333333333333333, momentum: 0.5, nesterov: true, weight_decay: 1.0e-5, bias_weight_decay: 0,
@@ -175,9 +176,10 @@ TEST_CASE("diff names the fields that differ, with both values, and is empty for
 
 TEST_CASE(
     "a continued run may change its length, reporting and checkpoints, and nothing that makes it another") {
-  for (const auto* key : {"train.epochs", "train.steps", "data.num_workers", "data.prefetch_factor",
-                          "log.level", "log", "checkpoint.keep", "output", "distributed.world_size",
-                          "data.batch_size", "train.gradient_accumulation_steps", "eval.every_steps"}) {
+  for (const auto* key :
+       {"train.epochs", "train.steps", "train.activation_checkpointing", "data.num_workers",
+        "data.prefetch_factor", "log.level", "log", "checkpoint.keep", "output", "distributed.world_size",
+        "data.batch_size", "train.gradient_accumulation_steps", "eval.every_steps"}) {
     INFO(key);
     CHECK(config::may_change_on_resume(key));
   }

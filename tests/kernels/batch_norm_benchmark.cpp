@@ -8,9 +8,9 @@
 #include <c10/cuda/CUDAGuard.h>
 
 #include "batch_norm_fixture.h"
-#include "device_time.h"
 #include "kernels/batch_norm_pool.h"
 #include "support/catch.h"
+#include "support/gpu_time.h"
 #include "support/skip.h"
 
 using namespace ampctl;

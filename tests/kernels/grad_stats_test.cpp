@@ -23,7 +23,7 @@ namespace {
 const std::vector<at::ScalarType> kTypes{at::kHalf, at::kBFloat16, at::kFloat, at::kDouble};
 
 // The CUDA kernel's unit of work, so that sizes around it are tried.
-constexpr int64_t kChunk = 65536;
+constexpr int64_t kChunk = 32768;
 
 // Whole numbers from -7 to 7: exact in every type, and so is the sum of their squares in float64.
 at::Tensor whole_numbers(int64_t numel, c10::Device device, at::ScalarType dtype) {
@@ -49,6 +49,18 @@ std::vector<int> flags(const GradStats& stats) {
   return {host.const_data_ptr<uint8_t>(), host.const_data_ptr<uint8_t>() + host.numel()};
 }
 
+// What holds of all gradients together follows from the single ones.
+void check_totals(const GradStats& stats) {
+  double sum = 0.0;
+  for (const double single : sums(stats)) sum += single;
+  bool found_inf = false;
+  for (const int flag : flags(stats)) found_inf = found_inf || flag != 0;
+  CHECK(stats.found_inf.scalar_type() == at::kFloat);
+  CHECK(stats.found_inf.item<float>() == (found_inf ? 1.0F : 0.0F));
+  CHECK(stats.norm.scalar_type() == at::kDouble);
+  if (!found_inf) CHECK(stats.norm.item<double>() == Approx(std::sqrt(sum)).epsilon(1e-14));
+}
+
 void check_sizes(c10::Device device) {
   for (const auto dtype : kTypes) {
     std::vector<at::Tensor> grads;
@@ -65,6 +77,7 @@ void check_sizes(c10::Device device) {
     CHECK(stats.sum_squares.device() == device);
     CHECK(sums(stats) == expected);
     CHECK(flags(stats) == std::vector<int>(grads.size(), 0));
+    check_totals(stats);
   }
 }
 
@@ -140,7 +153,7 @@ void check_many_mixed(c10::Device device) {
   std::vector<at::Tensor> grads;
   std::vector<double> expected;
   std::vector<int> expected_flags;
-  for (int64_t i = 0; i < 1000; ++i) {
+  for (int64_t i = 0; i < 2500; ++i) {
     if (i % 50 == 3) {
       grads.emplace_back();  // a parameter without gradient
       expected.push_back(0.0);
@@ -153,17 +166,21 @@ void check_many_mixed(c10::Device device) {
     expected_flags.push_back(0);
   }
   CHECK(sums(grad_stats(grads)) == expected);
-  for (const size_t bad : {size_t{1}, size_t{109}, size_t{110}, size_t{500}, size_t{501}, size_t{999}}) {
+  check_totals(grad_stats(grads));
+  for (const size_t bad : {size_t{1}, size_t{500}, size_t{501}, size_t{511}, size_t{512}, size_t{2047},
+                           size_t{2048}, size_t{2499}}) {
     grads[bad][grads[bad].numel() - 1].fill_(NAN);
     expected_flags[bad] = 1;
   }
   CHECK(flags(grad_stats(grads)) == expected_flags);
+  check_totals(grad_stats(grads));
 }
 
 void check_inverse_scale(c10::Device device) {
   const at::Tensor grad = whole_numbers(100, device, at::kFloat);
   const at::Tensor inv_scale = at::full({}, 0.125, at::TensorOptions(device).dtype(at::kFloat));
   CHECK(sums(grad_stats({grad}, inv_scale))[0] == exact_sum(100) / 64.0);
+  check_totals(grad_stats({grad}, inv_scale));
 }
 
 void check_composition_and_repeatability(c10::Device device) {
@@ -191,7 +208,7 @@ AMPCTL_DEVICE_TEST_CASE(check_views,
 AMPCTL_DEVICE_TEST_CASE(check_large_values,
                         "Large finite gradients neither count as infinite nor overflow their sum")
 AMPCTL_DEVICE_TEST_CASE(check_many_mixed,
-                        "A thousand gradients of mixed types, some absent, keep their places")
+                        "Thousands of gradients of mixed types, some absent, keep their places")
 AMPCTL_DEVICE_TEST_CASE(check_inverse_scale, "Sums are those of unscaled gradients when inv_scale is given")
 AMPCTL_DEVICE_TEST_CASE(check_composition_and_repeatability,
                         "Results agree with stock operators and repeat bit for bit")

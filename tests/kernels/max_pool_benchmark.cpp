@@ -8,9 +8,9 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <torch/csrc/autograd/autograd.h>
 
-#include "device_time.h"
 #include "kernels/max_pool.h"
 #include "support/catch.h"
+#include "support/gpu_time.h"
 #include "support/skip.h"
 
 using namespace ampctl;

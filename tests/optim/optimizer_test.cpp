@@ -141,8 +141,41 @@ void check_mixed_dtypes(c10::Device device) {
   }
 }
 
+void check_working_copies(c10::Device device) {
+  for (const bool fused : {false, true}) {
+    const Groups groups = two_parameters(device);
+    const at::Tensor weight = groups[0].params[0];
+    const at::Tensor bias = groups[1].params[0];
+    const std::vector<optim::WorkingCopy> copies{{weight, at::zeros_like(weight.detach(), at::kHalf)},
+                                                 {at::zeros({2}, at::TensorOptions(device)),
+                                                  at::ones({2}, at::TensorOptions(device).dtype(at::kHalf))},
+                                                 {bias, at::zeros_like(bias.detach(), at::kBFloat16)}};
+    for (const auto& [name, optimizer] : all_optimizers(groups, fused)) {
+      INFO(name << " fused " << fused);
+      optimizer->set_working_copies(copies);
+      for (const double step : {1.0, 2.0}) {
+        set_grads(groups, 0.3);
+        optimizer->step(inputs(device, step));
+        CHECK(at::equal(copies[0].second, weight.detach().to(at::kHalf)));
+        CHECK(at::equal(copies[2].second, bias.detach().to(at::kBFloat16)));
+        CHECK(at::equal(copies[1].second, at::ones_like(copies[1].second)));  // of a stranger
+        const at::Tensor before = copies[0].second.clone();
+        set_grads(groups, NAN);
+        optimizer->step(inputs(device, step, /*skip=*/true));
+        CHECK(at::equal(copies[0].second, before));
+      }
+      optimizer->set_working_copies({});
+      const at::Tensor before = copies[0].second.clone();
+      set_grads(groups, 0.3);
+      optimizer->step(inputs(device, 3.0));
+      CHECK(at::equal(copies[0].second, before));
+    }
+  }
+}
+
 }  // namespace
 
+AMPCTL_DEVICE_TEST_CASE(check_working_copies, "Working copies equal their parameters after every step")
 AMPCTL_DEVICE_TEST_CASE(check_skips_change_nothing, "A step with found_inf changes nothing at all")
 AMPCTL_DEVICE_TEST_CASE(check_missing_gradients, "Parameters without gradient keep value and state")
 AMPCTL_DEVICE_TEST_CASE(check_gradients_of_another_layout,
@@ -168,6 +201,12 @@ TEST_CASE("State is named by kind and parameter, and starts as zeros in the para
   CHECK(names(*optim::make_adam(groups, {.amsgrad = true}, false)) ==
         Names{"exp_avg.weight", "exp_avg.bias", "exp_avg_sq.weight", "exp_avg_sq.bias",
               "max_exp_avg_sq.weight", "max_exp_avg_sq.bias"});
+}
+
+TEST_CASE("A working copy of another layout is refused") {
+  const Groups groups = two_parameters(at::kCPU);
+  const auto optimizer = optim::make_sgd(groups, {}, true);
+  CHECK_THROWS_AS(optimizer->set_working_copies({{groups[1].params[0], at::zeros({4}, at::kHalf)}}), Error);
 }
 
 TEST_CASE("zero_grad drops gradients or zeroes them in place") {

@@ -9,6 +9,7 @@
 #include <ATen/ops/tensor.h>
 
 #include "model/models.h"
+#include "nn/layer_tree.h"
 
 namespace ampctl::test {
 namespace {
@@ -28,7 +29,9 @@ Setup::Setup(const SetupOptions& options) {
   config::ModelConfig model_config;
   model_config.name = options.model;
   model_config.hidden_sizes = {8};
+  model_config.dropout = options.dropout;
   model = model::make_model(model_config, input_shape(options.model), kClasses);
+  nn::checkpoint_activations(*model, options.activation_checkpointing);
   model->to(options.device);
   if (options.in_float64) model->to(at::kDouble);
   buffers = std::make_unique<train::BufferArena>(*model);
@@ -40,8 +43,8 @@ Setup::Setup(const SetupOptions& options) {
     group.params.push_back(item.value());
   }
   const auto count = static_cast<int64_t>(group.params.size());
-  optimizer = options.optimizer == "sgd" ? optim::make_sgd({group}, {0.9, 0.0, false}, true)
-                                         : optim::make_adam({group}, {}, true);
+  optimizer = options.optimizer == "sgd" ? optim::make_sgd({group}, {0.9, 0.0, false}, options.fused)
+                                         : optim::make_adam({group}, {}, options.fused);
   amp::GradScalerOptions scaler_options;
   scaler_options.init_scale = options.init_scale;
   scaler_options.growth_interval = options.growth_interval;

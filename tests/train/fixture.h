@@ -25,6 +25,8 @@ struct SetupOptions {
   double init_scale = 65536.0;
   int64_t growth_interval = 2000;
   double label_smoothing = 0.0;
+  double dropout = 0.0;  ///< mlp
+  bool fused = true;     ///< the optimizer
   std::optional<double> clip_grad_norm;
   std::optional<double> clip_grad_value;
   std::vector<float> lr_table;  ///< empty: constant lr
@@ -32,6 +34,8 @@ struct SetupOptions {
   bool samples_vary = false;
   bool in_float64 = false;  ///< weights; images must be so too
   int64_t synced_micro_batch = 0;
+  double dropout = 0.0;                               ///< of the mlp
+  std::vector<std::string> activation_checkpointing;  ///< name patterns
   c10::Device device = c10::kCPU;
 };
 

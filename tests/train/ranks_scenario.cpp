@@ -69,6 +69,8 @@ Scenario scenario(const std::string& name) {
   lost.windows = {24, 22, 24};
   Scenario clipped = uneven;
   clipped.setup.clip_grad_norm = 0.1;
+  Scenario checkpointed = uneven;
+  checkpointed.setup.activation_checkpointing = {"fc?"};
   Scenario synced;
   synced.setup.model = "resnet18";
   synced.setup.lr = 1e-3;
@@ -77,8 +79,9 @@ Scenario scenario(const std::string& name) {
   synced.windows = {8, 8, 7, 8, 5, 8};
   synced.sync_batch_norm = true;
   const std::map<std::string, Scenario> all{
-      {"sync_batch_norm", synced}, {"whole", whole_windows}, {"uneven", uneven},
-      {"overflow", overflow},      {"lost", lost},           {"clipped", clipped}};
+      {"sync_batch_norm", synced},   {"whole", whole_windows}, {"uneven", uneven},
+      {"overflow", overflow},        {"lost", lost},           {"clipped", clipped},
+      {"checkpointed", checkpointed}};
   return all.at(name);
 }
 

@@ -23,6 +23,7 @@ struct Run {
   train::Trainer trainer(const train::Progress& progress = {}) {
     return train::Trainer({small.plan,
                            {*setup.model, *setup.optimizer, *setup.scaler, *setup.step, c10::kCPU},
+                           runner,
                            *setup.recorder,
                            {},
                            train_loader,
@@ -39,6 +40,7 @@ struct Run {
   test::TempDir folder;
   SmallData small;
   test::Setup setup{test::SetupOptions{}};
+  train::StepRunner runner{*setup.step, c10::kCPU, {}};
   std::atomic<bool> stop{false};
   dist::World alone = dist::World::alone(c10::kCPU);
   data::Loader train_loader = small.loader(small.datasets.train, true, 4, &stop);

@@ -1,0 +1,75 @@
+#include "nn/working_weight.h"
+
+#include <string>
+
+#include <ATen/autocast_mode.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty_like.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/functions/utils.h>
+
+namespace ampctl::nn {
+namespace {
+
+class WorkingWeightBackward : public torch::autograd::Node {
+ public:
+  WorkingWeightBackward(at::Tensor parameter, std::shared_ptr<GradientSlot> slot)
+      : parameter_(std::move(parameter)), slot_(std::move(slot)) {}
+
+  [[nodiscard]] std::string name() const override { return "WorkingWeightBackward"; }
+
+  torch::autograd::variable_list apply(torch::autograd::variable_list&& grads) override {
+    const at::Tensor& grad = grads[0];
+    if (!grad.defined()) return {at::Tensor()};
+    // Recorded for derivatives of a higher order, which the stock cast has.
+    if (at::GradMode::is_enabled()) return {grad.to(parameter_.scalar_type())};
+    at::Tensor result;
+    if (slot_ != nullptr && !parameter_.grad().defined()) result = slot_->take();
+    if (!result.defined()) result = at::empty_like(parameter_);
+    result.copy_(grad);
+    return {std::move(result)};
+  }
+
+ private:
+  at::Tensor parameter_;
+  std::shared_ptr<GradientSlot> slot_;
+};
+
+}  // namespace
+
+at::Tensor GradientSlot::take() {
+  if (!taken_.expired()) return {};
+  at::Tensor alias = tensor_.detach();
+  taken_ = alias.getIntrusivePtr();
+  return alias;
+}
+
+at::Tensor working_weight(const at::Tensor& parameter, const at::Tensor& copy,
+                          const std::shared_ptr<GradientSlot>& slot) {
+  if (!at::GradMode::is_enabled() || !parameter.requires_grad()) return copy;
+  const std::shared_ptr<torch::autograd::Node> node(new WorkingWeightBackward(parameter, slot),
+                                                    torch::autograd::deleteNode);
+  node->set_next_edges(torch::autograd::collect_next_edges(parameter));
+  at::Tensor result = copy.detach();
+  torch::autograd::set_history(result, node);
+  return result;
+}
+
+void WorkingWeight::detach() {
+  copy_.reset();
+  slot_.reset();
+}
+
+void WorkingWeight::set_gradient_slot(const at::Tensor& slot) {
+  slot_ = slot.defined() ? std::make_shared<GradientSlot>(slot) : nullptr;
+}
+
+at::Tensor WorkingWeight::operator()(const at::Tensor& parameter) const {
+  if (!copy_.defined()) return parameter;
+  const auto device = parameter.device().type();
+  const bool is_read = at::autocast::is_autocast_enabled(device) &&
+                       at::autocast::get_autocast_dtype(device) == copy_.scalar_type();
+  return is_read ? working_weight(parameter, copy_, slot_) : parameter;
+}
+
+}  // namespace ampctl::nn

@@ -1,0 +1,65 @@
+// A 16-bit copy of a float32 parameter that forward passes under autocast read in its place, so that nothing
+// is cast in each of them. The parameter stays the leaf: its gradient is float32, and so is what the Reducer,
+// accumulation and checkpoints see. Whoever writes the parameter writes the copy (kernels/param_update.h,
+// WorkingWeights::refresh).
+#pragma once
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+namespace ampctl::nn {
+
+/// A place for one parameter's gradient, made anew in each backward pass.
+class GradientSlot {
+ public:
+  /// `tensor`: float32, shape and strides of the parameter.
+  explicit GradientSlot(at::Tensor tensor) : tensor_(std::move(tensor)) {}
+
+  /// An alias of the place for one gradient; undefined while the last one that was given out is still on its
+  /// way to the parameter (a weight that is used twice has two gradients, which autograd adds).
+  at::Tensor take();
+
+ private:
+  at::Tensor tensor_;
+  c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl> taken_{
+      c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>()};
+};
+
+/// `copy` (float16 or bfloat16, shape and strides of `parameter`) as a differentiable function of `parameter`
+/// (a leaf): no kernel forward; backward one that casts the gradient to the parameter's dtype and layout.
+/// With a slot, and as long as the parameter has no gradient, it is written there, and autograd's
+/// accumulation takes it over without a copy; later micro-batches' gradients are added to it. Bit-equal to
+/// what autocast's own cast gives. Where gradients are not recorded it is `copy` itself.
+at::Tensor working_weight(const at::Tensor& parameter, const at::Tensor& copy,
+                          const std::shared_ptr<GradientSlot>& slot = nullptr);
+
+/// What a layer keeps beside a parameter.
+class WorkingWeight {
+ public:
+  void attach(at::Tensor copy) { copy_ = std::move(copy); }
+  /// Drops copy and slot.
+  void detach();
+  /// Undefined: none.
+  void set_gradient_slot(const at::Tensor& slot);
+
+  /// What the layer computes with: working_weight() where autocast is on with the copy's dtype for the
+  /// parameter's kind of device, so not in layers forced to float32; else the parameter itself.
+  [[nodiscard]] at::Tensor operator()(const at::Tensor& parameter) const;
+
+ private:
+  at::Tensor copy_;
+  std::shared_ptr<GradientSlot> slot_;
+};
+
+/// A layer some of whose parameters may have working copies.
+class HasWorkingWeights {
+ public:
+  virtual ~HasWorkingWeights() = default;
+  /// The defined ones, each with its place.
+  virtual std::vector<std::pair<at::Tensor, WorkingWeight*>> working_weights() = 0;
+};
+
+}  // namespace ampctl::nn

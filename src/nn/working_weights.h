@@ -1,0 +1,49 @@
+// The working copies of a whole model.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/ScalarType.h>
+
+#include "nn/layer.h"
+#include "nn/working_weight.h"
+
+namespace ampctl::nn {
+
+class WorkingWeights {
+ public:
+  /// Gives the float32 weights and biases of `model`'s convolutions and linear layers, outside of layers that
+  /// are forced to float32, copies of `dtype` (float16 or bfloat16). The model is on its final device, in its
+  /// final memory format, its layers' force_float32 set; it outlives this.
+  WorkingWeights(Layer& model, c10::ScalarType dtype);
+  /// Layers then cast as before.
+  ~WorkingWeights();
+  WorkingWeights(const WorkingWeights&) = delete;
+  WorkingWeights& operator=(const WorkingWeights&) = delete;
+
+  /// (parameter, copy): what an optimizer keeps equal (optim::Optimizer::set_working_copies).
+  [[nodiscard]] std::vector<std::pair<at::Tensor, at::Tensor>> copies() const;
+  /// Copies the parameters anew: after a checkpoint was loaded, they were broadcast, or anything else but the
+  /// optimizer wrote them.
+  void refresh();
+
+  /// (parameter, slot): from now on the first gradient of each parameter after zero_grad is written into its
+  /// slot, a float32 tensor of its shape and strides (the Reducer's bucket view, a part of a flat tensor);
+  /// parameters without copy and those not named have none. Throws an internal error for a slot of another
+  /// dtype or layout. An empty list ends it.
+  void set_gradient_slots(const std::vector<std::pair<at::Tensor, at::Tensor>>& slots);
+
+ private:
+  struct Entry {
+    at::Tensor parameter;
+    at::Tensor copy;
+    WorkingWeight* working;
+  };
+  void collect(torch::nn::Module& module, c10::ScalarType dtype);
+
+  std::vector<Entry> entries_;
+};
+
+}  // namespace ampctl::nn
