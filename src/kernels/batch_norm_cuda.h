@@ -31,8 +31,9 @@ class BatchNormWorkspace {
   at::Tensor tickets_;
 };
 
-/// The statistics of `input`: mean and invstd, (C) float32 each, made here; `inputs` updated.
-std::tuple<at::Tensor, at::Tensor> batch_norm_statistics(const at::Tensor& input, const BatchNormShape& shape,
-                                                         const BatchNormInputs& inputs);
+/// Where the forward pass puts what it finds: `mean` and `invstd`, (C) float32 each, and the running
+/// statistics.
+BatchNormStatistics batch_norm_statistics(const BatchNormInputs& inputs, const at::Tensor& mean,
+                                          const at::Tensor& invstd);
 
 }  // namespace ampctl::kernels

@@ -136,6 +136,7 @@ TEST_CASE("Time of ResNet-50's batch norms beside PyTorch's", "[.benchmark]") {
   const c10::cuda::CUDAStreamGuard side(c10::cuda::getStreamFromPool());
   compare(at::kHalf, 256);
   compare(at::kHalf, 16);
+  compare(at::kHalf, 32);
   compare(at::kBFloat16, 256);
 }
 #endif
