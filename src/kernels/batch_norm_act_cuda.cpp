@@ -36,8 +36,7 @@ BatchNormPassed forward_cuda(const at::Tensor& input, const MaybeTensor& residua
 
   const c10::cuda::CUDAGuard guard(input.device());
   const BatchNormShape shape = batch_norm_shape(input);
-  at::Tensor mean = at::empty_like(weight);
-  at::Tensor invstd = at::empty_like(weight);
+  auto [mean, invstd] = batch_norm_statistics(input, shape, inputs);
   at::Tensor output = at::empty_like(input, input.options(), kChannelsLast);
   at::Tensor positive;
   BatchNormApply tensors{input.const_data_ptr(), nullptr, output.mutable_data_ptr(), nullptr};
@@ -49,10 +48,8 @@ BatchNormPassed forward_cuda(const at::Tensor& input, const MaybeTensor& residua
     tensors.positive = positive.mutable_data_ptr<uint8_t>();
   }
   const BatchNormChannels channels = batch_norm_channels({{}, {}, weight, bias, mean, invstd, {}, relu});
-  const BatchNormWorkspace workspace(shape, inputs.tickets, BatchNormPass::forward);
-  C10_CUDA_CHECK(launch_batch_norm_forward(shape, form_of(added.defined(), relu), tensors, channels,
-                                           batch_norm_statistics(inputs, mean, invstd), workspace.scratch(),
-                                           c10::cuda::getCurrentCUDAStream()));
+  C10_CUDA_CHECK(launch_batch_norm_apply(shape, form_of(added.defined(), relu), tensors, channels,
+                                         c10::cuda::getCurrentCUDAStream()));
   return {std::move(output), std::move(mean), std::move(invstd), std::move(positive)};
 }
 

@@ -1,10 +1,8 @@
 #include <cuda_runtime.h>
 
-#include "kernels/batch_norm_columns_kernel.h"
 #include "kernels/batch_norm_dispatch.cuh"
 #include "kernels/batch_norm_elements.cuh"
 #include "kernels/batch_norm_gradient.cuh"
-#include "kernels/batch_norm_gradient_strip.cuh"
 #include "kernels/batch_norm_kernel.h"
 #include "kernels/batch_norm_pack.cuh"
 #include "kernels/batch_norm_sums.cuh"
@@ -21,23 +19,65 @@ template <typename T, BatchNormForm kForm, bool kTwoGradients>
 __global__ void __launch_bounds__(kSumThreads, 1)
     sums_kernel(const RowSlices slices, int channels, const BatchNormBackward tensors,
                 const BatchNormChannels constants, const BatchNormScratch scratch) {
+  constexpr bool kAdds = kForm == BatchNormForm::add_relu;
   __shared__ GroupSums shared;
   const SumPlace place(channels);
   const unsigned row_packs = channels / kBatchNormPack;
-  GradientSums gradient_sums;
+  float sums[kBatchNormPack] = {};
+  float products[kBatchNormPack] = {};
   if (place.is_inside) {
     const Affine affine = Affine::load(constants, place.channel);
-    gradient_sums.load_mean(constants, place.channel);
+    float mean[kBatchNormPack];
+    load_channels(constants.mean, place.channel, mean);
     const unsigned pack = place.channel / kBatchNormPack;
     for (unsigned tile = blockIdx.y; tile < slices.tiles; tile += slices.slices) {
-      const unsigned row = tile * slices.tile_rows + place.row;
-      gradient_sums.add<T, kForm, kTwoGradients>(
-          tensors, Strip<kSteps<T>>{row * row_packs + pack, kSumRows * row_packs, slices.rows * row_packs},
-          affine);
+      const unsigned begin = tile * slices.tile_rows + place.row;
+      ChannelPack<T> gradient[kSteps<T>];
+      ChannelPack<T> second[kTwoGradients ? kSteps<T> : 1];
+      ChannelPack<T> input[kSteps<T>];
+      unsigned positive[kSteps<T>] = {};
+#pragma unroll
+      for (int i = 0; i < kSteps<T>; ++i) {
+        const unsigned row = begin + i * kSumRows;
+        if (row >= slices.rows) continue;
+        const int64_t index = int64_t{row} * row_packs + pack;
+        gradient[i] = ChannelPack<T>::load(tensors.grad_output, index);
+        if constexpr (kTwoGradients) second[i] = ChannelPack<T>::load(tensors.grad_second, index);
+        input[i] = ChannelPack<T>::load(tensors.input, index);
+        if constexpr (kAdds) positive[i] = tensors.positive[index];
+      }
+#pragma unroll
+      for (int i = 0; i < kSteps<T>; ++i) {
+        const unsigned row = begin + i * kSumRows;
+        if (row >= slices.rows) continue;
+        float values[kBatchNormPack];
+        float x[kBatchNormPack];
+        gradient[i].unpack(values);
+        input[i].unpack(x);
+        if constexpr (kTwoGradients) {
+          float other[kBatchNormPack];
+          second[i].unpack(other);
+#pragma unroll
+          for (int c = 0; c < kBatchNormPack; ++c) values[c] += other[c];
+        }
+        if constexpr (kForm == BatchNormForm::relu) pass_relu_backward(values, x, affine);
+        if constexpr (kAdds) {
+          pass_relu_backward(values, positive[i]);
+          // The second kernel reads what is stored here: both see the same rounded gradient.
+          const auto rounded = ChannelPack<T>::pack(values);
+          rounded.store(tensors.grad_residual, int64_t{row} * row_packs + pack);
+          rounded.unpack(values);
+        }
+#pragma unroll
+        for (int c = 0; c < kBatchNormPack; ++c) {
+          sums[c] += values[c];
+          products[c] = fmaf(values[c], x[c] - mean[c], products[c]);
+        }
+      }
     }
   }
-  finish_gradient_sums(shared, scratch, gradient_sums.sums, gradient_sums.products, channels,
-                       constants.invstd, tensors.grad_weight, tensors.grad_bias);
+  finish_gradient_sums(shared, scratch, sums, products, channels, constants.invstd, tensors.grad_weight,
+                       tensors.grad_bias);
 }
 
 // With ReLU a thread has more constants to hold.
@@ -50,8 +90,32 @@ __global__ void __launch_bounds__(kElementThreads, kInputBlocks<kForm>)
                  const BatchNormChannels constants) {
   const int channel = static_cast<int>(threadIdx.x % row_packs) * kBatchNormPack;
   const InputGradient input_gradient(constants, tensors.grad_weight, tensors.grad_bias, rows, channel);
+  // After an addition the masked gradient is there already.
+  constexpr bool kAdds = kForm == BatchNormForm::add_relu;
+  const void* gradients = kAdds ? tensors.grad_residual : tensors.grad_output;
   for_each_tile<kSteps>(packs, [&](unsigned first) {
-    write_input_gradient<T, kForm>(tensors, Strip<kSteps>{first, blockDim.x, packs}, input_gradient);
+    ChannelPack<T> gradient[kSteps];
+    ChannelPack<T> input[kSteps];
+#pragma unroll
+    for (int i = 0; i < kSteps; ++i) {
+      const unsigned pack = first + i * blockDim.x;
+      if (pack >= packs) continue;
+      gradient[i] = ChannelPack<T>::load(gradients, pack);
+      input[i] = ChannelPack<T>::load(tensors.input, pack);
+    }
+#pragma unroll
+    for (int i = 0; i < kSteps; ++i) {
+      const unsigned pack = first + i * blockDim.x;
+      if (pack >= packs) continue;
+      float values[kBatchNormPack];
+      float x[kBatchNormPack];
+      gradient[i].unpack(values);
+      input[i].unpack(x);
+      if constexpr (kForm == BatchNormForm::relu) pass_relu_backward(values, x, input_gradient.affine);
+#pragma unroll
+      for (int c = 0; c < kBatchNormPack; ++c) values[c] = input_gradient(values[c], x[c], c);
+      ChannelPack<T>::pack(values).store(tensors.grad_input, pack);
+    }
   });
 }
 
@@ -96,9 +160,6 @@ void backward(const BatchNormShape& shape, const BatchNormBackward& tensors,
 cudaError_t launch_batch_norm_backward(const BatchNormShape& shape, BatchNormForm form,
                                        const BatchNormBackward& tensors, const BatchNormChannels& channels,
                                        const BatchNormScratch& scratch, cudaStream_t stream) {
-  if (has_few_rows(shape)) {
-    return launch_batch_norm_columns_backward(shape, form, tensors, channels, stream);
-  }
   with_type(shape.type, [&](auto type) {
     with_form(form, [&](auto chosen) {
       backward<typename decltype(type)::Type, decltype(chosen)::value>(shape, tensors, channels, scratch,

@@ -1,12 +1,15 @@
 #include "kernels/batch_norm_cuda.h"
 
 #include <cstdint>
+#include <tuple>
 
 #include <ATen/cuda/CUDAContextLight.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros.h>
+#include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAGraphsC10Utils.h>
+#include <c10/cuda/CUDAStream.h>
 
 namespace ampctl::kernels {
 namespace {
@@ -99,19 +102,22 @@ BatchNormScratch BatchNormWorkspace::scratch() const {
           reinterpret_cast<unsigned*>(tickets_.mutable_data_ptr<int32_t>())};
 }
 
-BatchNormStatistics batch_norm_statistics(const BatchNormInputs& inputs, const at::Tensor& mean,
-                                          const at::Tensor& invstd) {
-  const auto floats = [](const at::Tensor& tensor) {
-    return tensor.defined() ? tensor.mutable_data_ptr<float>() : nullptr;
-  };
-  const at::Tensor& count = inputs.num_batches_tracked;
-  return {floats(mean),
-          floats(invstd),
-          floats(inputs.running_mean),
-          floats(inputs.running_var),
-          count.defined() ? count.mutable_data_ptr<int64_t>() : nullptr,
-          static_cast<float>(inputs.momentum),
-          static_cast<float>(inputs.eps)};
+std::tuple<at::Tensor, at::Tensor> batch_norm_statistics(const at::Tensor& input, const BatchNormShape& shape,
+                                                         const BatchNormInputs& inputs) {
+  at::Tensor mean = at::empty({shape.channels}, inputs.weight.options());
+  at::Tensor invstd = at::empty_like(mean);
+  const BatchNormWorkspace workspace(shape, inputs.tickets, BatchNormPass::forward);
+  const BatchNormStatistics statistics{
+      mean.mutable_data_ptr<float>(),
+      invstd.mutable_data_ptr<float>(),
+      inputs.running_mean.defined() ? inputs.running_mean.mutable_data_ptr<float>() : nullptr,
+      inputs.running_var.defined() ? inputs.running_var.mutable_data_ptr<float>() : nullptr,
+      inputs.num_batches_tracked.defined() ? inputs.num_batches_tracked.mutable_data_ptr<int64_t>() : nullptr,
+      static_cast<float>(inputs.momentum),
+      static_cast<float>(inputs.eps)};
+  C10_CUDA_CHECK(launch_batch_norm_statistics(shape, input.const_data_ptr(), statistics, workspace.scratch(),
+                                              c10::cuda::getCurrentCUDAStream()));
+  return {mean, invstd};
 }
 
 }  // namespace ampctl::kernels

@@ -31,9 +31,8 @@ class BatchNormWorkspace {
   at::Tensor tickets_;
 };
 
-/// Where the forward pass puts what it finds: `mean` and `invstd`, (C) float32 each, and the running
-/// statistics.
-BatchNormStatistics batch_norm_statistics(const BatchNormInputs& inputs, const at::Tensor& mean,
-                                          const at::Tensor& invstd);
+/// The statistics of `input`: mean and invstd, (C) float32 each, made here; `inputs` updated.
+std::tuple<at::Tensor, at::Tensor> batch_norm_statistics(const at::Tensor& input, const BatchNormShape& shape,
+                                                         const BatchNormInputs& inputs);
 
 }  // namespace ampctl::kernels

@@ -1,11 +1,8 @@
 #include <cuda_runtime.h>
 
-#include "kernels/batch_norm_columns_kernel.h"
 #include "kernels/batch_norm_dispatch.cuh"
 #include "kernels/batch_norm_elements.cuh"
 #include "kernels/batch_norm_kernel.h"
-#include "kernels/batch_norm_moments.cuh"
-#include "kernels/batch_norm_normalise.cuh"
 #include "kernels/batch_norm_pack.cuh"
 #include "kernels/batch_norm_sums.cuh"
 
@@ -16,8 +13,34 @@ namespace {
 template <typename T>
 constexpr int kSteps = sizeof(T) == sizeof(float) ? 2 : 4;
 
-// Each slice hands on its mean and the squared deviations from it; these are put together as in
-// https://doi.org/10.2307/2683386 (Chan, Golub and LeVeque).
+/// Rows whose mean a slice takes off.
+constexpr unsigned kOriginRows = 8;
+
+/// The mean of a slice's first rows.
+template <typename T>
+__device__ void load_origin(const void* input, const RowSlices& slices, unsigned row_packs, unsigned pack,
+                            float (&origin)[kBatchNormPack]) {
+  const unsigned first_row = blockIdx.y * slices.tile_rows;
+  const unsigned count = min(kOriginRows, slices.rows - first_row);
+  ChannelPack<T> packs[kOriginRows];
+#pragma unroll
+  for (unsigned i = 0; i < kOriginRows; ++i) {
+    // The last row stands in for those that are not there.
+    const unsigned row = first_row + min(i, count - 1);
+    packs[i] = ChannelPack<T>::load_cached(input, int64_t{row} * row_packs + pack);
+  }
+#pragma unroll
+  for (const auto& row : packs) {
+    float values[kBatchNormPack];
+    row.unpack(values);
+#pragma unroll
+    for (int c = 0; c < kBatchNormPack; ++c) origin[c] += values[c] * (1.0F / kOriginRows);
+  }
+}
+
+// Sums of squares lose the variance of values far from zero. So each slice takes off all its values the mean
+// of the first ones, which is never far, one outlier among them or not. It hands on its mean and the squared
+// deviations from it; these are put together as in https://doi.org/10.2307/2683386 (Chan, Golub and LeVeque).
 template <typename T>
 __global__ void __launch_bounds__(kSumThreads, kBatchNormSumBlocks)
     statistics_kernel(const RowSlices slices, int channels, const void* __restrict__ input,
@@ -27,20 +50,38 @@ __global__ void __launch_bounds__(kSumThreads, kBatchNormSumBlocks)
   const SumPlace place(channels);
   const unsigned row_packs = channels / kBatchNormPack;
   const unsigned pack = place.channel / kBatchNormPack;
-  Deviations deviations;
+  float origin[kBatchNormPack] = {};
+  float sums[kBatchNormPack] = {};
+  float squares[kBatchNormPack] = {};
   if (place.is_inside) {
-    deviations.load_origin<T>(input, blockIdx.y * slices.tile_rows, slices.rows, row_packs, pack);
+    load_origin<T>(input, slices, row_packs, pack, origin);
     for (unsigned tile = blockIdx.y; tile < slices.tiles; tile += slices.slices) {
-      const unsigned row = tile * slices.tile_rows + place.row;
-      deviations.add<T>(
-          input, Strip<kSteps<T>>{row * row_packs + pack, kSumRows * row_packs, slices.rows * row_packs});
+      const unsigned begin = tile * slices.tile_rows + place.row;
+      ChannelPack<T> packs[kSteps<T>];
+#pragma unroll
+      for (int i = 0; i < kSteps<T>; ++i) {
+        const unsigned row = begin + i * kSumRows;
+        if (row < slices.rows) packs[i] = ChannelPack<T>::load(input, int64_t{row} * row_packs + pack);
+      }
+#pragma unroll
+      for (int i = 0; i < kSteps<T>; ++i) {
+        if (begin + i * kSumRows >= slices.rows) continue;
+        float values[kBatchNormPack];
+        packs[i].unpack(values);
+#pragma unroll
+        for (int c = 0; c < kBatchNormPack; ++c) {
+          const float deviation = values[c] - origin[c];
+          sums[c] += deviation;
+          squares[c] = fmaf(deviation, deviation, squares[c]);
+        }
+      }
     }
   }
   if (threadIdx.x < kGroupPacks) {
 #pragma unroll
-    for (int c = 0; c < kBatchNormPack; ++c) origins[threadIdx.x * kBatchNormPack + c] = deviations.origin[c];
+    for (int c = 0; c < kBatchNormPack; ++c) origins[threadIdx.x * kBatchNormPack + c] = origin[c];
   }
-  float2 own = block_sums(shared, deviations.sums, deviations.squares);
+  float2 own = block_sums(shared, sums, squares);
   if (threadIdx.x < kBatchNormGroup) {
     const auto count = static_cast<float>(slices.rows_of(blockIdx.y));
     const float mean = own.x / count;
@@ -61,7 +102,19 @@ __global__ void __launch_bounds__(kSumThreads, kBatchNormSumBlocks)
   const auto count = static_cast<float>(slices.rows);
   const float offset = all.x / count;
   const float mean = __ldcg(slice_zero + threadIdx.x).x + offset;
-  update_statistics(statistics, channel, mean, fmaf(-offset, all.x, all.y), count);
+  float squared = fmaf(-offset, all.x, all.y);
+  if (squared < 0.0F) squared = 0.0F;  // NaN stays
+  const float momentum = statistics.momentum;
+  const auto blend = [momentum](float& running, float batch) {
+    running = fmaf(momentum, batch, (1.0F - momentum) * running);
+  };
+  statistics.mean[channel] = mean;
+  statistics.invstd[channel] = rsqrtf(squared / count + statistics.eps);
+  if (statistics.running_mean != nullptr) {
+    blend(statistics.running_mean[channel], mean);
+    blend(statistics.running_var[channel], squared / (count - 1.0F));
+  }
+  if (channel == 0 && statistics.num_batches_tracked != nullptr) ++*statistics.num_batches_tracked;
 }
 
 constexpr int kApplyBlocks = 4;
@@ -70,9 +123,43 @@ template <typename T, BatchNormForm kForm, int kSteps>
 __global__ void __launch_bounds__(kElementThreads, kForm == BatchNormForm::add_relu ? 3 : kApplyBlocks)
     apply_kernel(unsigned packs, unsigned row_packs, const BatchNormApply tensors,
                  const BatchNormChannels channels) {
+  constexpr bool kAdds = kForm == BatchNormForm::add_relu;
   const Affine affine = Affine::load(channels, static_cast<int>(threadIdx.x % row_packs) * kBatchNormPack);
   for_each_tile<kSteps>(packs, [&](unsigned first) {
-    normalise<T, kForm>(tensors, Strip<kSteps>{first, blockDim.x, packs}, affine);
+    ChannelPack<T> input[kSteps];
+    ChannelPack<T> residual[kAdds ? kSteps : 1];
+#pragma unroll
+    for (int i = 0; i < kSteps; ++i) {
+      const unsigned pack = first + i * blockDim.x;
+      if (pack >= packs) continue;
+      input[i] = ChannelPack<T>::load(tensors.input, pack);
+      if constexpr (kAdds) residual[i] = ChannelPack<T>::load(tensors.residual, pack);
+    }
+#pragma unroll
+    for (int i = 0; i < kSteps; ++i) {
+      const unsigned pack = first + i * blockDim.x;
+      if (pack >= packs) continue;
+      float values[kBatchNormPack];
+      input[i].unpack(values);
+#pragma unroll
+      for (int c = 0; c < kBatchNormPack; ++c) values[c] = affine(values[c], c);
+      if constexpr (kAdds) {
+        float added[kBatchNormPack];
+        residual[i].unpack(added);
+        unsigned positive = 0;
+#pragma unroll
+        for (int c = 0; c < kBatchNormPack; ++c) {
+          values[c] += added[c];
+          positive |= static_cast<unsigned>(passes_relu(values[c])) << c;
+        }
+        tensors.positive[pack] = static_cast<uint8_t>(positive);
+      }
+      if constexpr (kForm != BatchNormForm::plain) {
+#pragma unroll
+        for (int c = 0; c < kBatchNormPack; ++c) values[c] = passes_relu(values[c]) ? values[c] : 0.0F;
+      }
+      ChannelPack<T>::pack(values).store(tensors.output, pack);
+    }
   });
 }
 
@@ -115,18 +202,13 @@ cudaError_t launch_batch_norm_statistics(const BatchNormShape& shape, const void
   return cudaGetLastError();
 }
 
-cudaError_t launch_batch_norm_forward(const BatchNormShape& shape, BatchNormForm form,
-                                      const BatchNormApply& tensors, const BatchNormChannels& channels,
-                                      const BatchNormStatistics& found, const BatchNormScratch& scratch,
-                                      cudaStream_t stream) {
-  if (has_few_rows(shape)) {
-    return launch_batch_norm_columns_forward(shape, form, tensors, channels, found, stream);
-  }
+cudaError_t launch_batch_norm_apply(const BatchNormShape& shape, BatchNormForm form,
+                                    const BatchNormApply& tensors, const BatchNormChannels& channels,
+                                    cudaStream_t stream) {
   with_type(shape.type, [&](auto type) {
-    using T = typename decltype(type)::Type;
-    statistics<T>(shape, tensors.input, found, scratch, stream);
-    with_form(form,
-              [&](auto chosen) { apply<T, decltype(chosen)::value>(shape, tensors, channels, stream); });
+    with_form(form, [&](auto chosen) {
+      apply<typename decltype(type)::Type, decltype(chosen)::value>(shape, tensors, channels, stream);
+    });
   });
   return cudaGetLastError();
 }

@@ -1,9 +1,8 @@
 // The CUDA side of batch normalisation in training, free of LibTorch so that nvcc has little to read. C++17.
 //
-// Every pass is a kernel that sums over rows and one that goes over the elements, or one kernel for both
-// where there are few rows (batch_norm_columns_kernel.h). Sums are float32, made of partial sums in a fixed
-// order by the block of a channel group that finishes last: the same bits in every run, without atomics on
-// floats and without a kernel of its own.
+// Every pass is a kernel that sums over rows and one that goes over the elements. Sums are float32, made of
+// partial sums in a fixed order by the block of a channel group that finishes last: the same bits in every
+// run, without atomics on floats and without a kernel of its own.
 #pragma once
 
 #include <cstdint>
@@ -81,12 +80,9 @@ struct BatchNormApply {
   void* output;
   uint8_t* positive;
 };
-
-/// The whole forward pass; `channels.mean` and `channels.invstd` are those that `statistics` names.
-cudaError_t launch_batch_norm_forward(const BatchNormShape& shape, BatchNormForm form,
-                                      const BatchNormApply& tensors, const BatchNormChannels& channels,
-                                      const BatchNormStatistics& statistics, const BatchNormScratch& scratch,
-                                      cudaStream_t stream);
+cudaError_t launch_batch_norm_apply(const BatchNormShape& shape, BatchNormForm form,
+                                    const BatchNormApply& tensors, const BatchNormChannels& channels,
+                                    cudaStream_t stream);
 
 /// grad_second may be null, and is so unless the form is add_relu: it is added to grad_output first.
 /// grad_residual, with add_relu only, is the gradient before the addition.

@@ -60,13 +60,12 @@ struct ChannelPack {
   }
 };
 
-/// By loads that also see what this kernel wrote.
 __device__ inline void load_channels(const float* from, int channel, float (&values)[kBatchNormPack]) {
   const float* begin = from + channel;
   if (reinterpret_cast<uintptr_t>(begin) % sizeof(float4) == 0) {
 #pragma unroll
     for (int i = 0; i < kBatchNormPack; i += 4) {
-      const float4 four = __ldcg(reinterpret_cast<const float4*>(begin + i));
+      const float4 four = __ldg(reinterpret_cast<const float4*>(begin + i));
       values[i] = four.x;
       values[i + 1] = four.y;
       values[i + 2] = four.z;
@@ -74,7 +73,7 @@ __device__ inline void load_channels(const float* from, int channel, float (&val
     }
   } else {
 #pragma unroll
-    for (int i = 0; i < kBatchNormPack; ++i) values[i] = __ldcg(begin + i);
+    for (int i = 0; i < kBatchNormPack; ++i) values[i] = __ldg(begin + i);
   }
 }
 

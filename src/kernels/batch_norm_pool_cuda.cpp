@@ -41,19 +41,14 @@ BatchNormPooled forward_cuda(const at::Tensor& input, const at::Tensor& weight, 
 
   const c10::cuda::CUDAGuard guard(input.device());
   const BatchNormPoolShape shape = pool_shape(input);
-  at::Tensor mean = at::empty_like(weight);
-  at::Tensor invstd = at::empty_like(weight);
-  const BatchNormWorkspace workspace(shape.norm, inputs.tickets, BatchNormPass::forward);
-  const auto stream = c10::cuda::getCurrentCUDAStream();
-  C10_CUDA_CHECK(launch_batch_norm_statistics(shape.norm, input.const_data_ptr(),
-                                              batch_norm_statistics(inputs, mean, invstd),
-                                              workspace.scratch(), stream));
+  auto [mean, invstd] = batch_norm_statistics(input, shape.norm, inputs);
   const std::array<int64_t, 4> size{input.size(0), input.size(1), shape.pooled_height, shape.pooled_width};
   at::Tensor output = at::empty(size, input.options(), kChannelsLast);
   at::Tensor positions = at::empty(size, input.options().dtype(at::kByte), kChannelsLast);
   const BatchNormChannels channels = batch_norm_channels({{}, {}, weight, bias, mean, invstd, {}, true});
   C10_CUDA_CHECK(launch_batch_norm_pool_apply(shape, input.const_data_ptr(), output.mutable_data_ptr(),
-                                              positions.mutable_data_ptr<uint8_t>(), channels, stream));
+                                              positions.mutable_data_ptr<uint8_t>(), channels,
+                                              c10::cuda::getCurrentCUDAStream()));
   return {std::move(output), std::move(positions), std::move(mean), std::move(invstd)};
 }
 

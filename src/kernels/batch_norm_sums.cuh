@@ -55,18 +55,14 @@ struct SumPlace {
         is_inside(channel < channels) {}
 };
 
-/// The two sums of `kPacks` packs of channels, a thread of each warp a pack.
-template <int kPacks>
-struct BlockSums {
-  static constexpr int kChannels = kPacks * kBatchNormPack;
+struct GroupSums {
+  float2 values[kSumWarps][kBatchNormGroup];
 
-  float2 values[kSumWarps][kChannels];
-
-  // For the first kChannels threads: the sums of channel threadIdx.x.
+  // For the first kBatchNormGroup threads: the sums of channel threadIdx.x.
   __device__ float2 total() const {
     __syncthreads();
     float2 sum = make_float2(0.0F, 0.0F);
-    if (threadIdx.x < kChannels) {
+    if (threadIdx.x < kBatchNormGroup) {
 #pragma unroll
       for (const auto& warp : values) {
         sum.x += warp[threadIdx.x].x;
@@ -78,23 +74,19 @@ struct BlockSums {
   }
 };
 
-using GroupSums = BlockSums<kGroupPacks>;
-
-/// Adds up what the block's threads hold, of which thread i has pack i modulo kPacks; the result as
-/// BlockSums::total.
-template <int kPacks>
-__device__ float2 block_sums(BlockSums<kPacks>& shared, float (&first)[kBatchNormPack],
-                             float (&second)[kBatchNormPack]) {
+/// Adds up what the block's threads hold; the result as GroupSums::total.
+__device__ inline float2 block_sums(GroupSums& shared, float (&first)[kBatchNormPack],
+                                    float (&second)[kBatchNormPack]) {
   const unsigned lane = threadIdx.x % kWarp;
 #pragma unroll
-  for (int offset = kPacks; offset < kWarp; offset *= 2) {
+  for (int offset = kGroupPacks; offset < kWarp; offset *= 2) {
 #pragma unroll
     for (int c = 0; c < kBatchNormPack; ++c) {
       first[c] += __shfl_xor_sync(~0U, first[c], offset);
       second[c] += __shfl_xor_sync(~0U, second[c], offset);
     }
   }
-  if (lane < kPacks) {
+  if (lane < kGroupPacks) {
     auto* values = shared.values[threadIdx.x / kWarp] + lane * kBatchNormPack;
 #pragma unroll
     for (int c = 0; c < kBatchNormPack; ++c) values[c] = make_float2(first[c], second[c]);
@@ -126,7 +118,7 @@ __device__ inline bool leave_partials(const BatchNormScratch& scratch, float2 su
 }
 
 /// Puts the slices together: `add(sums, partial, slice, channel)` for each, in a fixed order; the result as
-/// BlockSums::total.
+/// GroupSums::total.
 template <typename Add>
 __device__ float2 sum_slices(GroupSums& shared, const BatchNormScratch& scratch, Add add) {
   constexpr int kChannels = 2;  // 16 bytes of partial sums a lane
