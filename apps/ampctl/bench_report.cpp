@@ -18,6 +18,7 @@ constexpr double kTera = 1e12;
 constexpr double kGiga = 1e9;
 constexpr double kMega = 1e6;
 constexpr std::size_t kLongestName = 100;
+constexpr double kLeastShare = 0.0005;  // what would be printed as 0.0%
 
 double number(const Json& object, const char* key) { return object.at(key).get<double>(); }
 
@@ -96,7 +97,7 @@ void add_phases(const Json& result, Table& table) {
   std::string line;
   for (const auto& item : phases.items()) {
     const double seconds = item.value().get<double>();
-    if (seconds <= 0.0) continue;
+    if (seconds / total < kLeastShare) continue;
     line += (line.empty() ? "" : ", ") + item.key() + " " + milliseconds(seconds) + " (" +
             format_share(seconds / total) + ")";
   }

@@ -29,6 +29,12 @@ constexpr Sizes kCpu{512, 128 * kMiB, 5};
 // CPUs multiply some types thousands of times slower than others.
 constexpr double kLongEnough = 0.5;
 
+// As the configuration calls them.
+std::string name_of(c10::ScalarType dtype) {
+  if (dtype == c10::kHalf) return "float16";
+  return dtype == c10::kBFloat16 ? "bfloat16" : "float32";
+}
+
 // The best of several: a limit is what nothing else disturbed.
 double best_seconds(c10::Device device, int repetitions, const std::function<void()>& work) {
   using Clock = std::chrono::steady_clock;
@@ -72,7 +78,7 @@ DeviceLimits measure_limits(c10::Device device, c10::ScalarType dtype) {
     limits.bytes_per_second = 2.0 * static_cast<double>(sizes.copy_bytes) / seconds;
   }
   const std::string side = std::to_string(n);
-  limits.product = side + " x " + side + " x " + side + " " + c10::toString(dtype);
+  limits.product = side + " x " + side + " x " + side + " " + name_of(dtype);
   limits.copy = format_bytes(static_cast<uint64_t>(sizes.copy_bytes));
   return limits;
 }

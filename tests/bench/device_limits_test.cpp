@@ -14,7 +14,7 @@ TEST_CASE("A CPU's limits are plausible and say what was measured") {
   CHECK(limits.flops_per_second < 1e14);
   CHECK(limits.bytes_per_second > 1e8);
   CHECK(limits.bytes_per_second < 5e12);
-  CHECK(limits.product == "512 x 512 x 512 Float");
+  CHECK(limits.product == "512 x 512 x 512 float32");
   CHECK(limits.copy == "128.0 MiB");
 }
 

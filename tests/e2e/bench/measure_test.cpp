@@ -1,12 +1,21 @@
 // One measurement: what is printed, what is written, what data it runs on.
+#include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 
 #include "e2e/bench/runs.h"
+#include "support/background_process.h"
 #include "support/catch.h"
 #include "support/matchers.h"
 
 using namespace ampctl::test;
+
+namespace {
+
+constexpr int kPreempted = 75;
+
+}  // namespace
 
 TEST_CASE("A measurement prints throughput, waits, rates, memory, phases and the longest operators") {
   const BenchRun bench;
@@ -108,4 +117,19 @@ TEST_CASE("Accumulation and two processes count in the global batch") {
   CHECK(result["workload"]["global_batch"] == 20);
   const double step = result["step_seconds"]["median"];
   CHECK(result["samples_per_sec"]["median"].get<double>() == Approx(20 / step).epsilon(0.2));
+}
+
+TEST_CASE("A signal ends a measurement at its next step, with 75 and nothing left behind") {
+  const BenchRun bench;
+  const TempDir scratch;
+  BackgroundProcess process(
+      {kAmpctl, "bench", "-c", bench.config(), "--steps", "1000000", "--compare", "seed=1,2"},
+      bench.folder() / "out", {"TMPDIR=" + scratch.path().string()});
+  constexpr std::chrono::seconds kPatience(60);
+  REQUIRE(eventually([&] { return process.output().find("first step") != std::string::npos; }, kPatience));
+  process.signal(SIGTERM);
+  CHECK(process.wait(kPatience) == kPreempted);
+  INFO(process.output());
+  CHECK_THAT(process.output(), ContainsSubstring("stopped by a signal") && !ContainsSubstring("2 of 2"));
+  CHECK(std::filesystem::is_empty(scratch.path()));
 }
