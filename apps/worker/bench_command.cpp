@@ -116,7 +116,7 @@ class Measurement {
   }
 
   void make_runner() {
-    const train::GraphOptions options = graph_options(*plan_, world_);
+    const train::GraphOptions options = graph_options(*plan_, world_, *parts_.model);
     const bool may_capture = options.wanted && !options.obstacle && train::has_step_graphs(world_.device());
     // Besides the capture itself, which takes a step's place.
     const int64_t needed = options.warm_up_steps + 2;

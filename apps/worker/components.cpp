@@ -91,6 +91,7 @@ train::StepOptions step_options(const config::RunPlan& plan) {
   options.clip_grad_norm = plan.config.train.clip_grad_norm;
   options.clip_grad_value = plan.config.train.clip_grad_value;
   options.task.label_smoothing = plan.config.train.label_smoothing;
+  options.task.fused = plan.config.model.fused;
   options.image_shape = {plan.channels, plan.input_height, plan.input_width};
   if (plan.config.distributed.sync_batch_norm) options.synced_micro_batch = plan.micro_batch;
   options.samples_vary = plan.config.data.on_corrupt == "skip";
@@ -122,6 +123,11 @@ TrainComponents build_training(const config::RunPlan& plan, c10::Device device) 
   parts.buffers = std::make_unique<train::BufferArena>(*parts.model);
   parts.optimizer = build_optimizer(plan, *parts.model);
   parts.parameter_names = parts.optimizer->parameter_names();
+  const auto autocast_dtype = amp::autocast_dtype(plan.precision);
+  if (device.is_cuda() && autocast_dtype && plan.config.model.fused) {
+    parts.working_weights = std::make_unique<nn::WorkingWeights>(*parts.model, *autocast_dtype);
+    parts.optimizer->set_working_copies(parts.working_weights->copies());
+  }
   const auto& scaler = plan.config.amp.scaler;
   parts.scaler = std::make_unique<amp::GradScaler>(
       amp::GradScalerOptions{scaler.init_scale, scaler.growth_factor, scaler.backoff_factor,
@@ -134,6 +140,7 @@ TrainComponents build_training(const config::RunPlan& plan, c10::Device device) 
   parts.step =
       std::make_unique<train::TrainStep>(*parts.model, *parts.optimizer, *parts.scaler, *parts.recorder,
                                          *parts.buffers, at::tensor(table).to(device), options);
+  if (parts.working_weights) parts.step->place_gradients(*parts.working_weights);
   parts.replicas = build_replicas(plan, *parts.model, device);
   if (parts.replicas) parts.step->spread(*parts.replicas);
   return parts;
@@ -148,6 +155,8 @@ std::unique_ptr<dist::DistributedDataParallel> join_ranks(const config::RunPlan&
   auto ddp = std::make_unique<dist::DistributedDataParallel>(world, train::named_parameters(*parts.model),
                                                              parts.buffers->tensors(),
                                                              ddp_options(plan.config.distributed));
+  // Parameters now are rank 0's.
+  if (parts.working_weights) parts.working_weights->refresh();
   parts.step->join(world, *ddp);
   return ddp;
 }

@@ -16,6 +16,7 @@
 #include "dist/distributed_data_parallel.h"
 #include "dist/world.h"
 #include "nn/layer.h"
+#include "nn/working_weights.h"
 #include "optim/optimizer.h"
 #include "train/buffer_arena.h"
 #include "train/data_parallel.h"
@@ -41,6 +42,7 @@ struct TrainComponents {
   nn::LayerPtr model;
   std::vector<std::string> parameter_names;  ///< in the optimizer's order
   std::unique_ptr<train::BufferArena> buffers;
+  std::unique_ptr<nn::WorkingWeights> working_weights;  ///< null: autocast casts weights in each forward
   std::unique_ptr<optim::Optimizer> optimizer;
   std::unique_ptr<amp::GradScaler> scaler;
   std::unique_ptr<amp::ScaleRecorder> recorder;

@@ -171,7 +171,8 @@ class Training {
   }
 
   [[nodiscard]] train::LiveState live() {
-    return {*parts_.model, *parts_.optimizer, *parts_.scaler, *parts_.step, device_};
+    return {*parts_.model, *parts_.optimizer, *parts_.scaler,
+            *parts_.step,  device_,           parts_.working_weights.get()};
   }
 
   void load() {

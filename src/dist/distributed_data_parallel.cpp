@@ -99,6 +99,7 @@ std::shared_ptr<c10d::Reducer> make_reducer(const World& world, const NamedTenso
 struct DistributedDataParallel::State {
   const World* world;
   std::vector<at::Tensor> buffers;  // to broadcast before each synchronising forward
+  bool bucket_views;
   std::shared_ptr<c10d::Reducer> reducer;
   std::shared_ptr<c10d::Logger> logger;
 };
@@ -120,8 +121,8 @@ DistributedDataParallel::DistributedDataParallel(const World& world, const Named
                [](const auto& named) { return named.second.requires_grad(); });
   if (trained.empty()) throw usage_error("no parameter requires a gradient: there is nothing to train");
   if (!options.broadcast_buffers) buffers.clear();
-  state_ = std::make_unique<State>(
-      State{&world, std::move(buffers), make_reducer(world, trained, options), nullptr});
+  state_ = std::make_unique<State>(State{&world, std::move(buffers), options.gradient_as_bucket_view,
+                                         make_reducer(world, trained, options), nullptr});
   if (options.find_unused_parameters) {
     // The Reducer tells a logger whether the graph changes, and takes it for granted that there is one.
     state_->logger = std::make_shared<c10d::Logger>(state_->reducer);
@@ -141,6 +142,8 @@ void DistributedDataParallel::prepare_forward() {
   });
   broadcast_(*state_->world, state_->buffers);
 }
+
+bool DistributedDataParallel::gradients_are_bucket_views() const { return state_ && state_->bucket_views; }
 
 void DistributedDataParallel::prepare_backward(const std::vector<at::Tensor>& outputs) {
   if (!state_) return;

@@ -55,6 +55,10 @@ class DistributedDataParallel {
   /// order in which gradients really came, and broadcasts rank 0's buffers.
   void prepare_forward();
 
+  /// True when a gradient that is reduced ends as a view of its bucket, and one that lies there already when
+  /// backward makes it is not copied.
+  [[nodiscard]] bool gradients_are_bucket_views() const;
+
   /// Between that forward and its backward. `outputs` are what backward starts from; they are only looked at
   /// with find_unused_parameters.
   void prepare_backward(const std::vector<at::Tensor>& outputs);

@@ -5,6 +5,7 @@
 #include "kernels/batch_norm_gradient.cuh"
 #include "kernels/batch_norm_kernel.h"
 #include "kernels/batch_norm_pack.cuh"
+#include "kernels/batch_norm_slices.cuh"
 #include "kernels/batch_norm_sums.cuh"
 
 namespace ampctl::kernels {

@@ -4,6 +4,7 @@
 #include "kernels/batch_norm_elements.cuh"
 #include "kernels/batch_norm_kernel.h"
 #include "kernels/batch_norm_pack.cuh"
+#include "kernels/batch_norm_slices.cuh"
 #include "kernels/batch_norm_sums.cuh"
 
 namespace ampctl::kernels {
@@ -13,9 +14,34 @@ namespace {
 template <typename T>
 constexpr int kSteps = sizeof(T) == sizeof(float) ? 2 : 4;
 
-// Sums of squares lose the variance of values far from zero. So each slice takes its first row off all its
-// values, which is one of them and hence never far, and hands on its mean and its squared deviations from it;
-// these are put together as in https://doi.org/10.2307/2683386 (Chan, Golub and LeVeque).
+/// Rows whose mean a slice takes off.
+constexpr unsigned kOriginRows = 8;
+
+/// The mean of a slice's first rows.
+template <typename T>
+__device__ void load_origin(const void* input, const RowSlices& slices, unsigned row_packs, unsigned pack,
+                            float (&origin)[kBatchNormPack]) {
+  const unsigned first_row = blockIdx.y * slices.tile_rows;
+  const unsigned count = min(kOriginRows, slices.rows - first_row);
+  ChannelPack<T> packs[kOriginRows];
+#pragma unroll
+  for (unsigned i = 0; i < kOriginRows; ++i) {
+    // The last row stands in for those that are not there.
+    const unsigned row = first_row + min(i, count - 1);
+    packs[i] = ChannelPack<T>::load_cached(input, int64_t{row} * row_packs + pack);
+  }
+#pragma unroll
+  for (const auto& row : packs) {
+    float values[kBatchNormPack];
+    row.unpack(values);
+#pragma unroll
+    for (int c = 0; c < kBatchNormPack; ++c) origin[c] += values[c] * (1.0F / kOriginRows);
+  }
+}
+
+// Sums of squares lose the variance of values far from zero. So each slice takes off all its values the mean
+// of the first ones, which is never far, one outlier among them or not. It hands on its mean and the squared
+// deviations from it; these are put together as in https://doi.org/10.2307/2683386 (Chan, Golub and LeVeque).
 template <typename T>
 __global__ void __launch_bounds__(kSumThreads, kBatchNormSumBlocks)
     statistics_kernel(const RowSlices slices, int channels, const void* __restrict__ input,
@@ -29,8 +55,7 @@ __global__ void __launch_bounds__(kSumThreads, kBatchNormSumBlocks)
   float sums[kBatchNormPack] = {};
   float squares[kBatchNormPack] = {};
   if (place.is_inside) {
-    const int64_t first_row = blockIdx.y * slices.tile_rows;
-    ChannelPack<T>::load(input, first_row * row_packs + pack).unpack(origin);
+    load_origin<T>(input, slices, row_packs, pack, origin);
     for (unsigned tile = blockIdx.y; tile < slices.tiles; tile += slices.slices) {
       const unsigned begin = tile * slices.tile_rows + place.row;
       ChannelPack<T> packs[kSteps<T>];

@@ -44,12 +44,13 @@ struct AdamOptions {
 
 /// States: momentum_buffer, or none where momentum is 0. Where `step` is 1 the buffer becomes the gradient
 /// itself, undamped. On CUDA with float32 parameters one kernel updates up to 256 of them; their addresses
-/// are arguments of the launch, so that CUDA graphs may replay it, and gradients may lie anywhere. Results
-/// are those of at::_fused_sgd_, bit for bit; a copy is its parameter rounded to nearest even. Parameters of
-/// other dtypes take the composition. Throws an internal error for lists that break what UpdateLists says.
+/// are arguments of the launch, so that CUDA graphs may replay it, and gradients may lie anywhere; they stay
+/// as they are. Results are those of at::_fused_sgd_ up to the roundings of fused multiply-adds, at most one
+/// unit in the last place of a sum's larger term; a copy is its parameter rounded to nearest even. Parameters
+/// of other dtypes take the composition. Throws an internal error for lists that break what UpdateLists says.
 void sgd_update_(const UpdateLists& lists, const SgdOptions& options, const UpdateInputs& inputs);
-/// States: exp_avg, exp_avg_sq and, with amsgrad, max_exp_avg_sq. As above, beside at::_fused_adam_ and
-/// at::_fused_adamw_.
+/// States: exp_avg, exp_avg_sq and, with amsgrad, max_exp_avg_sq. As above beside at::_fused_adam_
+/// and at::_fused_adamw_; the latter's results bit for bit.
 void adam_update_(const UpdateLists& lists, const AdamOptions& options, const UpdateInputs& inputs);
 
 /// The same from stock operators, on any device: what the kernels are tested against.

@@ -11,8 +11,9 @@ constexpr int kThreads = 256;
 constexpr int kWidth = 4;  // elements that a thread loads at once
 static_assert(kUpdateChunk % kWidth == 0, "chunks begin where vectors do");
 
-// Both rules take PyTorch's steps in PyTorch's precisions (FusedSgdKernel.cu: float64 between roundings to
-// float32; fused_adam_utils.cuh: float32), so that results agree bit for bit.
+// Both rules take the steps of PyTorch's fused kernels, in float32. Where SGD and Adam's coupled weight decay
+// multiply and add in one operation is said here: PyTorch leaves it to the compiler, which fuses them in some
+// of a thread's elements and not in others.
 
 template <bool kHasMomentum>
 class Sgd {
@@ -22,28 +23,28 @@ class Sgd {
 
   __device__ Sgd(const SgdConstants& constants, const UpdatePointers& pointers, double weight_decay)
       : lr_(*pointers.lr),
-        weight_decay_(weight_decay),
-        momentum_(constants.momentum),
-        undamped_(1 - constants.dampening),
+        weight_decay_(static_cast<float>(weight_decay)),
+        momentum_(static_cast<float>(constants.momentum)),
+        undamped_(1 - static_cast<float>(constants.dampening)),
         nesterov_(constants.nesterov),
         // Without dampening a buffer of zeros gives the first step's value by itself.
         is_first_step_(constants.dampening != 0 && *pointers.step == 1.0F) {}
 
   __device__ void operator()(float& param, float grad, float* states) const {
-    if (weight_decay_ != 0) grad += weight_decay_ * param;
+    if (weight_decay_ != 0) grad = fmaf(weight_decay_, param, grad);
     if (kHasMomentum) {
-      const double buffer = is_first_step_ ? grad : (momentum_ * states[0] + undamped_ * grad);
-      states[0] = static_cast<float>(buffer);
-      grad = static_cast<float>(nesterov_ ? grad + momentum_ * buffer : buffer);
+      const float buffer = is_first_step_ ? grad : fmaf(undamped_, grad, __fmul_rn(momentum_, states[0]));
+      states[0] = buffer;
+      grad = nesterov_ ? fmaf(momentum_, buffer, grad) : buffer;
     }
-    param -= lr_ * grad;
+    param = fmaf(-lr_, grad, param);
   }
 
  private:
-  double lr_;
-  double weight_decay_;
-  double momentum_;
-  double undamped_;
+  float lr_;
+  float weight_decay_;
+  float momentum_;
+  float undamped_;
   bool nesterov_;
   bool is_first_step_;
 };
@@ -69,7 +70,7 @@ class Adam {
       if (decoupled_) {
         param -= lr_ * weight_decay_ * param;
       } else {
-        grad += param * weight_decay_;
+        grad = fmaf(param, weight_decay_, grad);
       }
     }
     states[0] = fmaf(beta1_, states[0], fmaf(-beta1_, grad, grad));
@@ -144,7 +145,6 @@ __device__ void update(const Rule& rule, const UpdateTensor& tensor, float grad_
     float element_states[kStatePacks];
 #pragma unroll
     for (int s = 0; s < kStates; ++s) element_states[s] = states[s].values[i];
-    // PyTorch's SGD divides in float64 and rounds: for two float32 numbers that is float32's own division.
     rule(param.values[i], grad.values[i] / grad_scale, element_states);
 #pragma unroll
     for (int s = 0; s < kStates; ++s) states[s].values[i] = element_states[s];

@@ -105,10 +105,6 @@ struct Checkpoint : torch::autograd::Function<Checkpoint> {
     sources.insert(sources.end(), parameters.begin(), parameters.end());
     context->save_for_backward(std::move(sources));
     context->saved_data["recipe"] = c10::IValue::make_capsule(recipe);
-    // No gradients are recorded here: a cast that got into the cache now would give its weight none where
-    // the weight is used again, outside of the function.
-    const amp::Autocast no_cache(recipe->device, recipe->autocast_dtype, recipe->autocast_enabled,
-                                 /*cache_enabled=*/false);
     const auto version = input._version();
     at::Tensor output = recipe->function(input);
     if (input._version() != version || output.is_alias_of(input)) {

@@ -20,7 +20,7 @@ void force_float32_modules(Layer& root, const std::vector<std::string>& patterns
 void set_fused(Layer& root, bool value);
 /// train.activation_checkpointing: marks layers in the same way, with the same patterns and errors, to keep
 /// nothing but their input for the backward pass. Of marked layers inside each other the outermost counts.
-/// Worth it for containers ("layer?.*" marks ResNet's residual blocks): a single layer's input is often what
+/// Worth it for containers ("layer?.?" marks ResNet's residual blocks): a single layer's input is often what
 /// it kept anyway.
 void checkpoint_activations(Layer& root, const std::vector<std::string>& patterns);
 

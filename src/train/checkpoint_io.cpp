@@ -195,6 +195,7 @@ Progress load_checkpoint(const std::filesystem::path& folder, const LiveState& l
   refuse_other_plan(folder, plan);
   const SavedState saved = read_state(folder);
   load_tensors(folder / checkpoint::kModelFile, named_weights(live.model));
+  if (live.working_weights != nullptr) live.working_weights->refresh();
   load_tensors(folder / checkpoint::kOptimizerFile, live.optimizer.named_state());
   live.scaler.load_state_dict(saved.scaler);
   const int64_t ranks_then = checkpoint_config(folder).distributed.world_size.value_or(1);

@@ -15,6 +15,7 @@
 #include "config/run_plan.h"
 #include "dist/world.h"
 #include "nn/layer.h"
+#include "nn/working_weights.h"
 #include "optim/optimizer.h"
 #include "train/progress.h"
 #include "train/train_step.h"
@@ -41,6 +42,7 @@ struct LiveState {
   amp::GradScaler& scaler;
   TrainStep& step;
   c10::Device device;
+  nn::WorkingWeights* working_weights = nullptr;  ///< of the model, if it has any
 };
 
 /// Writes `<checkpoints>/step-<windows>`, lets `written` act on it (links, retention) and returns its path.

@@ -64,6 +64,7 @@ void TrainStep::run(const std::vector<data::Batch>& window, int64_t window_sampl
     weight = 0.0;
   }
   buffers_.snapshot();
+  find_places();
   optimizer_.zero_grad();
   facts.loss_sum = accumulate_gradients(batches, weight);
   if (facts.valid == 0) facts.loss_sum = at::zeros_like(facts.loss_sum);
@@ -130,85 +131,85 @@ data::Batch TrainStep::idle_batch(int64_t size) const {
   return batch;
 }
 
-TrainStep::Outcome TrainStep::examine_gradients(const Window& window) const {
-  Outcome outcome;
-  if (scaler_.is_enabled()) outcome.grad_scale = scaler_.scale_tensor();
-  const kernels::GradStats stats =
-      kernels::grad_stats(optimizer_.gradients_or_undefined(),
-                          outcome.grad_scale.defined() ? outcome.grad_scale.reciprocal() : at::Tensor());
-  outcome.nonfinite = stats.nonfinite;
-  outcome.found_inf = stats.nonfinite.any().to(at::kFloat);
-  outcome.norm = stats.sum_squares.sum().sqrt();
-  outcome.loss_sum = window.loss_sum;
-  if (has_ranks()) agree(outcome, window);
-  return outcome;
+// The gradients of the last window lie in the Reducer's buckets, which stay where they are once it has put
+// them in order behind the first one.
+void TrainStep::find_places() {
+  if (!has_ranks() || weights_ == nullptr || !ddp_->gradients_are_bucket_views()) return;
+  std::vector<std::pair<at::Tensor, at::Tensor>> places;
+  for (const auto& [parameter, copy] : weights_->copies()) {
+    if (parameter.grad().defined()) places.emplace_back(parameter, parameter.grad());
+  }
+  weights_->set_gradient_slots(places);
 }
 
 // Reduced gradients are equal everywhere, and so is what was found in them; yet every rank takes the verdict
 // of all, so that scale, skips and schedule cannot part even if a rank's memory is faulty.
-void TrainStep::agree(Outcome& outcome, const Window& window) const {
-  const StepPhase phase(kCommunicationPhase);
+void TrainStep::agree(kernels::StepFindings& findings, const Window& window) const {
   const auto sums = at::TensorOptions().device(lr_table_.device()).dtype(at::kDouble);
-  at::Tensor joint = at::stack({outcome.found_inf.to(at::kDouble), outcome.loss_sum.to(at::kDouble),
+  at::Tensor joint = at::stack({findings.found_inf.to(at::kDouble), findings.loss_sum.to(at::kDouble),
                                 at::full({}, static_cast<double>(window.valid), sums)});
   dist::all_reduce_sum_(*world_, joint);
-  outcome.found_inf = joint.select(0, 0).gt(0).to(at::kFloat);
-  outcome.loss_sum = joint.select(0, 1);
+  findings.found_inf = joint.select(0, 0);
+  findings.loss_sum = joint.select(0, 1);
   if (!options_.samples_vary) return;
   // Gradients were weighted by the samples planned; the optimizer's division corrects that to those there
   // are.
-  const at::Tensor ratio = joint.select(0, 2).clamp_min(1.0).div(static_cast<double>(window.planned));
-  const at::Tensor factor = ratio.to(at::kFloat);
-  outcome.grad_scale = outcome.grad_scale.defined() ? outcome.grad_scale * factor : factor;
-  outcome.norm = outcome.norm / ratio;
-  outcome.loss_sum = outcome.loss_sum / ratio;
+  findings.samples = joint.select(0, 2);
+  findings.planned_samples = static_cast<double>(window.planned);
 }
 
-void TrainStep::clip(Outcome& outcome) {
-  if (options_.clip_grad_value) {
-    // Clamping needs the unscaled values themselves; what follows then has nothing left to divide by.
-    const std::vector<at::Tensor> grads = optimizer_.gradients();
-    if (outcome.grad_scale.defined()) optim::scale_(grads, outcome.grad_scale.reciprocal());
-    outcome.grad_scale = at::Tensor();
-    optim::clip_grad_value_(grads, *options_.clip_grad_value);
-    if (options_.clip_grad_norm) {
-      const at::Tensor clipped = optim::grad_norm(grads, {});
-      optim::scale_(grads, optim::clip_coefficient(clipped, *options_.clip_grad_norm));
-    }
-  } else if (options_.clip_grad_norm) {
-    // The fused optimizer divides by one number anyway: unscaling and clipping cost no pass of their own.
-    const at::Tensor coefficient = optim::clip_coefficient(outcome.norm, *options_.clip_grad_norm);
-    outcome.grad_scale = optim::clipped_grad_scale(outcome.grad_scale, coefficient);
-  }
-  if (outcome.grad_scale.defined()) outcome.grad_scale = outcome.grad_scale.to(at::kFloat);
+kernels::StepRules TrainStep::rules() const {
+  kernels::StepRules rules;
+  rules.growth_factor = scaler_.get_growth_factor();
+  rules.backoff_factor = scaler_.get_backoff_factor();
+  rules.growth_interval = scaler_.get_growth_interval();
+  // The optimizer divides by one number anyway: clipping by norm costs no pass of its own. Values are clamped
+  // first, where both are asked for.
+  if (!options_.clip_grad_value) rules.clip_grad_norm = options_.clip_grad_norm;
+  return rules;
+}
+
+// Clamping needs the unscaled values themselves; nothing is left to divide by behind it.
+void TrainStep::clip_values(const at::Tensor& grad_scale) const {
+  const std::vector<at::Tensor> grads = optimizer_.gradients();
+  optim::scale_(grads, grad_scale.reciprocal());
+  optim::clip_grad_value_(grads, *options_.clip_grad_value);
+  if (!options_.clip_grad_norm) return;
+  const at::Tensor norm = optim::grad_norm(grads, {});
+  optim::scale_(grads, optim::clip_coefficient(norm, *options_.clip_grad_norm));
 }
 
 void TrainStep::update(const Window& window) {
   const at::NoGradGuard no_grad;
-  const StepPhase phase(kOptimizerPhase);
-  Outcome outcome = examine_gradients(window);
-  clip(outcome);
+  const kernels::GradStats stats = kernels::grad_stats(optimizer_.gradients_or_undefined());
+  kernels::StepFindings findings;
+  findings.found_inf = stats.found_inf;
+  findings.norm = stats.norm;
+  findings.loss_sum = window.loss_sum;
+  if (has_ranks()) agree(findings, window);
 
-  const at::Tensor lr = lr_table_.index_select(0, counters_.steps_done.unsqueeze(0)).squeeze(0);
-  const at::Tensor step = (counters_.steps_done + 1).to(at::kFloat);
-  optimizer_.step({lr, step, outcome.grad_scale, outcome.found_inf});
-  buffers_.restore_if(outcome.found_inf);
+  const kernels::StepState state{lr_table_, counters_.steps_done, counters_.windows, scaler_.scale_tensor(),
+                                 scaler_.growth_tracker_tensor()};
+  const kernels::StepDecisions step = kernels::step_control_(state, findings, rules());
+  at::Tensor grad_scale = step.grad_scale;
+  if (options_.clip_grad_value) {
+    clip_values(grad_scale);
+    grad_scale = at::Tensor();
+  }
+  optimizer_.step({step.lr, step.step, grad_scale, step.found_inf});
+  buffers_.restore_if(step.found_inf);
 
   amp::RecordedStep record;
-  record.step = counters_.windows;
-  record.scale = scaler_.scale_tensor();
-  record.growth_tracker = scaler_.growth_tracker_tensor();
-  record.found_inf = outcome.found_inf;
-  record.grad_norm = outcome.norm;
-  record.loss_sum = outcome.loss_sum;
+  record.step = step.window;
+  record.scale = step.scale;
+  record.growth_tracker = step.growth_tracker;
+  record.found_inf = step.found_inf;
+  record.grad_norm = step.norm;
+  record.loss_sum = step.loss_sum;
   record.samples = has_ranks() ? window.planned : window.valid;
-  record.lr = lr;
-  record.nonfinite = outcome.nonfinite;
+  record.lr = step.lr;
+  record.nonfinite = stats.nonfinite;
   recorder_.record(record);
-
-  scaler_.update_from_found_inf(outcome.found_inf);
-  counters_.steps_done.add_(1 - outcome.found_inf.to(at::kLong));
-  counters_.windows.add_(1);
 }
 
 }  // namespace ampctl::train

@@ -14,7 +14,9 @@
 #include "data/batch.h"
 #include "dist/distributed_data_parallel.h"
 #include "dist/world.h"
+#include "kernels/step_control.h"
 #include "nn/layer.h"
+#include "nn/working_weights.h"
 #include "optim/optimizer.h"
 #include "task/classification.h"
 #include "train/buffer_arena.h"
@@ -54,6 +56,10 @@ class TrainStep {
   /// rank skips, scales and schedules alike. Both outlive this.
   void join(const dist::World& world, dist::DistributedDataParallel& ddp);
 
+  /// From now on the window's first gradients of weights with copies are written to where the Reducer keeps
+  /// them (with gradient_as_bucket_view), instead of being copied there. `weights` outlives this.
+  void place_gradients(nn::WorkingWeights& weights) { weights_ = &weights; }
+
   /// From now on every micro-batch is split over `replicas`, which outlive this. Not together with join().
   void spread(DataParallel& replicas);
 
@@ -74,13 +80,6 @@ class TrainStep {
     int64_t valid = 0;    // this rank's samples
     int64_t planned = 0;  // of all ranks; alone: the valid ones
   };
-  struct Outcome {
-    at::Tensor found_inf;   // 0-dim float32
-    at::Tensor loss_sum;    // over all ranks
-    at::Tensor grad_scale;  // undefined, or what gradients are to be divided by
-    at::Tensor norm;        // of the unscaled gradients
-    at::Tensor nonfinite;
-  };
 
   [[nodiscard]] bool has_ranks() const { return ddp_ != nullptr; }
   at::Tensor accumulate_gradients(const std::vector<data::Batch>& window, double weight);
@@ -88,9 +87,10 @@ class TrainStep {
   [[nodiscard]] at::Tensor forward(nn::Layer& model, const data::Batch& batch) const;
   [[nodiscard]] data::Batch idle_batch(int64_t size) const;
   void even_out(std::vector<data::Batch>& batches, int64_t window_samples) const;
-  [[nodiscard]] Outcome examine_gradients(const Window& window) const;
-  void agree(Outcome& outcome, const Window& window) const;
-  void clip(Outcome& outcome);
+  void find_places();
+  void agree(kernels::StepFindings& findings, const Window& window) const;
+  [[nodiscard]] kernels::StepRules rules() const;
+  void clip_values(const at::Tensor& grad_scale) const;
   void update(const Window& window);
 
   nn::Layer& model_;
@@ -98,6 +98,7 @@ class TrainStep {
   amp::GradScaler& scaler_;
   amp::ScaleRecorder& recorder_;
   BufferArena& buffers_;
+  nn::WorkingWeights* weights_ = nullptr;  // null: gradients come where they come
   at::Tensor lr_table_;
   StepOptions options_;
   StepCounters counters_;

@@ -20,7 +20,7 @@ const std::vector<std::string> kEveryField{
     R"(
 seed: 7
 device: cpu
-model: {name: mlp, num_classes: 12, channels_last: true, hidden_sizes: [5, 6], dropout: 0.25, weights: "a: b # c"}
+model: {name: mlp, num_classes: 12, channels_last: true, fused: false, hidden_sizes: [5, 6], dropout: 0.25, weights: "a: b # c"}
 data:
   batch_size: 3
   global_batch_size: 6

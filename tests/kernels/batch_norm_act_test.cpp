@@ -37,7 +37,8 @@ enum class Form { plain, relu, add_relu };
 // Fewer channels than a block takes, whole groups of them, and some left over; one image, odd sizes, and more
 // rows than a tile and than one round of all blocks.
 const std::vector<ImageShape> kShapes{{1, 8, 5, 7},    {2, 24, 9, 5},    {3, 64, 7, 7},  {2, 72, 11, 13},
-                                      {1, 2048, 3, 5}, {5, 256, 17, 19}, {9, 8, 61, 67}, {1, 136, 1, 23}};
+                                      {1, 2048, 3, 5}, {5, 256, 17, 19}, {9, 8, 61, 67}, {2, 136, 41, 43},
+                                      {1, 136, 1, 23}, {4, 256, 29, 31}};
 
 struct Outcome {
   std::vector<at::Tensor> outputs;
@@ -60,7 +61,10 @@ Outcome with_gradients(const std::vector<at::Tensor>& outputs, const std::vector
   std::vector<at::Tensor> leaves{input, inputs.weight, inputs.bias};
   if (residual.defined()) leaves.push_back(residual);
   const auto found = torch::autograd::grad(roots, leaves, given);
-  return {outputs, found[0], residual.defined() ? found[3] : at::Tensor(), found[1], found[2]};
+  Outcome outcome{{}, found[0], residual.defined() ? found[3] : at::Tensor(), found[1], found[2]};
+  // Without the graph, which would hold on to nodes of its stream.
+  for (const auto& output : outputs) outcome.outputs.push_back(output.detach());
+  return outcome;
 }
 
 Outcome fused(const at::Tensor& input, const at::Tensor& residual, const std::vector<at::Tensor>& grads,
@@ -144,7 +148,9 @@ void check_forms(c10::Device device) {
 void check_readers(c10::Device device) {
   for (const auto dtype : {at::kHalf, at::kBFloat16, at::kFloat, at::kDouble}) {
     for (const auto& [first, second] : {std::pair{true, true}, {true, false}, {false, true}}) {
-      check_case({3, 72, 9, 11}, dtype, Form::add_relu, device, first, second);
+      for (const auto& shape : {ImageShape{3, 72, 9, 11}, {4, 72, 29, 31}}) {
+        check_case(shape, dtype, Form::add_relu, device, first, second);
+      }
     }
   }
 }
@@ -179,33 +185,36 @@ void check_public_functions(c10::Device device) {
 }
 
 void check_untracked(c10::Device device) {
-  const at::Tensor input = test::random_images({2, 16, 6, 7}, at::kFloat, 28).to(device);
-  const BatchNormInputs tracked = test::batch_norm_inputs(16, at::kFloat, device);
-  BatchNormInputs untracked = tracked;
-  untracked.running_mean = untracked.running_var = untracked.num_batches_tracked = at::Tensor();
-  CHECK(has_batch_norm_kernel(input, untracked) == device.is_cuda());
-  for (const bool relu : {true, false}) {
-    CHECK(at::equal(batch_norm_act(input, untracked, relu), batch_norm_act(input, tracked, relu)));
+  for (const auto& shape : {ImageShape{2, 16, 6, 7}, {4, 16, 29, 31}}) {
+    const at::Tensor input = test::random_images(shape, at::kFloat, 28).to(device);
+    const BatchNormInputs tracked = test::batch_norm_inputs(16, at::kFloat, device);
+    BatchNormInputs untracked = tracked;
+    untracked.running_mean = untracked.running_var = untracked.num_batches_tracked = at::Tensor();
+    CHECK(has_batch_norm_kernel(input, untracked) == device.is_cuda());
+    for (const bool relu : {true, false}) {
+      CHECK(at::equal(batch_norm_act(input, untracked, relu), batch_norm_act(input, tracked, relu)));
+    }
+    CHECK(tracked.num_batches_tracked.item<int64_t>() == 6);
   }
-  CHECK(tracked.num_batches_tracked.item<int64_t>() == 6);
 }
 
 void check_cancellation(c10::Device device) {
   // Far from zero, next to nothing beside the mean, and with an outlier where a slice begins.
-  const ImageShape shape{4, 64, 33, 31};
-  const at::Tensor noise = test::random_images(shape, at::kDouble, 9);
-  at::Tensor outlier = noise.clone(at::MemoryFormat::ChannelsLast);
-  outlier[0].select(1, 0).select(1, 0).fill_(3000.0);
-  for (const auto& values : {noise * 0.01 + 1000.0, noise * 1e-3 - 30.0, noise * 1e-6, outlier}) {
-    const at::Tensor input = values.to(at::kFloat).to(device);
-    const BatchNormInputs inputs = test::batch_norm_inputs(shape.channels, at::kFloat, device);
-    const BatchNormInputs stock = test::batch_norm_inputs(shape.channels, at::kFloat, device);
-    const BatchNormInputs wide = in_float64(inputs);
-    const at::Tensor wanted = test::stock_batch_norm(in_float64(input), wide);
-    const double found = relative_error(batch_norm_act(input, inputs, false), wanted);
-    const double theirs = relative_error(test::stock_batch_norm(input, stock), wanted);
-    CHECK(found < 2 * theirs + 1e-6);
-    CHECK(relative_error(inputs.running_var, wide.running_var) < 1e-5);
+  for (const auto& shape : {ImageShape{2, 64, 33, 31}, {4, 64, 33, 31}}) {
+    const at::Tensor noise = test::random_images(shape, at::kDouble, 9);
+    at::Tensor outlier = noise.clone(at::MemoryFormat::ChannelsLast);
+    outlier[0].select(1, 0).select(1, 0).fill_(3000.0);
+    for (const auto& values : {noise * 0.01 + 1000.0, noise * 1e-3 - 30.0, noise * 1e-6, outlier}) {
+      const at::Tensor input = values.to(at::kFloat).to(device);
+      const BatchNormInputs inputs = test::batch_norm_inputs(shape.channels, at::kFloat, device);
+      const BatchNormInputs stock = test::batch_norm_inputs(shape.channels, at::kFloat, device);
+      const BatchNormInputs wide = in_float64(inputs);
+      const at::Tensor wanted = test::stock_batch_norm(in_float64(input), wide);
+      const double found = relative_error(batch_norm_act(input, inputs, false), wanted);
+      const double theirs = relative_error(test::stock_batch_norm(input, stock), wanted);
+      CHECK(found < 2 * theirs + 1e-6);
+      CHECK(relative_error(inputs.running_var, wide.running_var) < 1e-5);
+    }
   }
 }
 
@@ -231,8 +240,7 @@ void check_magnitudes(c10::Device device) {
   }
 }
 
-void check_nonfinite(c10::Device device) {
-  const ImageShape shape{2, 16, 9, 7};
+void check_nonfinite_in(const ImageShape& shape, c10::Device device) {
   constexpr int64_t kBad = 5;
   const auto is_bad = [](const at::Tensor& images) {
     return in_float64(images).isfinite().logical_not().any(3).any(2).any(0);
@@ -278,6 +286,11 @@ void check_nonfinite(c10::Device device) {
       CHECK(at::equal(in_float64(after.grad_weight).isfinite().logical_not(), only));
     }
   }
+}
+
+void check_nonfinite(c10::Device device) {
+  check_nonfinite_in({2, 16, 9, 7}, device);
+  check_nonfinite_in({5, 16, 27, 26}, device);
 }
 
 void check_grad_layouts(c10::Device device) {
@@ -402,26 +415,27 @@ TEST_CASE("Batch norm repeats bit for bit and may run backwards more than once",
 
 TEST_CASE("Batch norm reads nothing on the host and replays in a CUDA graph", "[gpu]") {
   if (!at::hasCUDA()) return test::skip("there is no GPU");
-  const ImageShape shape{4, 64, 15, 14};
-  const at::Tensor grad = test::random_images(shape, at::kHalf, 25).to(at::kCUDA);
-  const at::Tensor input = test::random_images(shape, at::kHalf, 26).to(at::kCUDA);
-  const at::Tensor other = test::random_images(shape, at::kHalf, 27).to(at::kCUDA);
-  const BatchNormInputs inputs = test::batch_norm_inputs(shape.channels, at::kHalf, at::kCUDA);
-  const auto run = [&] { return fused(input, input, {grad, grad}, inputs, Form::add_relu); };
-  {
-    const test::NoSync no_sync;
-    CHECK_NOTHROW(run());
+  for (const auto& shape : {ImageShape{4, 64, 15, 14}, {5, 64, 27, 26}}) {
+    const at::Tensor grad = test::random_images(shape, at::kHalf, 25).to(at::kCUDA);
+    const at::Tensor input = test::random_images(shape, at::kHalf, 26).to(at::kCUDA);
+    const at::Tensor other = test::random_images(shape, at::kHalf, 27).to(at::kCUDA);
+    const BatchNormInputs inputs = test::batch_norm_inputs(shape.channels, at::kHalf, at::kCUDA);
+    const auto run = [&] { return fused(input, input, {grad, grad}, inputs, Form::add_relu); };
+    {
+      const test::NoSync no_sync;
+      CHECK_NOTHROW(run());
+    }
+    const c10::cuda::CUDAStreamGuard side(c10::cuda::getStreamFromPool());
+    at::cuda::CUDAGraph graph;
+    graph.capture_begin();
+    const Outcome found = run();
+    graph.capture_end();
+    input.copy_(other);
+    for (int replay = 0; replay < 3; ++replay) graph.replay();
+    const Outcome wanted = expected(other, other, {grad, grad}, in_float64(inputs), Form::add_relu);
+    check_equal(found, wanted, at::kHalf);
+    CHECK(inputs.num_batches_tracked.item<int64_t>() == 8);
   }
-  const c10::cuda::CUDAStreamGuard side(c10::cuda::getStreamFromPool());
-  at::cuda::CUDAGraph graph;
-  graph.capture_begin();
-  const Outcome found = run();
-  graph.capture_end();
-  input.copy_(other);
-  for (int replay = 0; replay < 3; ++replay) graph.replay();
-  const Outcome wanted = expected(other, other, {grad, grad}, in_float64(inputs), Form::add_relu);
-  check_equal(found, wanted, at::kHalf);
-  CHECK(inputs.num_batches_tracked.item<int64_t>() == 8);
 }
 
 TEST_CASE("Tickets made while a graph is captured are not kept", "[gpu]") {

@@ -5,6 +5,8 @@
 #include <functional>
 #include <vector>
 
+#include <c10/cuda/CUDAGuard.h>
+
 #include "batch_norm_fixture.h"
 #include "kernels/batch_norm_pool.h"
 #include "support/catch.h"
@@ -131,8 +133,10 @@ void compare(at::ScalarType dtype, int64_t batch) {
 
 TEST_CASE("Time of ResNet-50's batch norms beside PyTorch's", "[.benchmark]") {
   if (!at::hasCUDA()) return test::skip("there is no GPU");
+  const c10::cuda::CUDAStreamGuard side(c10::cuda::getStreamFromPool());
   compare(at::kHalf, 256);
   compare(at::kHalf, 16);
+  compare(at::kHalf, 32);
   compare(at::kBFloat16, 256);
 }
 #endif

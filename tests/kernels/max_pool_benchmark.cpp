@@ -5,6 +5,7 @@
 #include <string>
 
 #include <ATen/ATen.h>
+#include <c10/cuda/CUDAGuard.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include "kernels/max_pool.h"
@@ -42,6 +43,7 @@ void compare(at::ScalarType dtype, int64_t batch) {
 
 TEST_CASE("Time of max pooling in ResNet-50's stem beside PyTorch's", "[.benchmark]") {
   if (!at::hasCUDA()) return test::skip("there is no GPU");
+  const c10::cuda::CUDAStreamGuard side(c10::cuda::getStreamFromPool());
   compare(at::kHalf, 256);
   compare(at::kBFloat16, 256);
   compare(at::kFloat, 256);

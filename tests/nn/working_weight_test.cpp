@@ -126,6 +126,17 @@ void check_weight_used_twice(c10::Device device) {
   check_gradients(net, expected);
 }
 
+void check_with_checkpointing(c10::Device device) {
+  const Net expected = make_net(device);
+  accumulate(expected, device, at::kBFloat16, 2);
+  const Net net = make_net(device);
+  net.conv->set_checkpoint_activations(true);
+  nn::WorkingWeights weights(*net.model, at::kBFloat16);
+  weights.set_gradient_slots(slots_of(net));
+  accumulate(net, device, at::kBFloat16, 2);
+  check_gradients(net, expected);
+}
+
 void check_where_it_applies(c10::Device device) {
   const Net net = make_net(device);
   const at::Tensor input = images(device, 0);
@@ -153,6 +164,8 @@ void check_where_it_applies(c10::Device device) {
 AMPCTL_DEVICE_TEST_CASE(check_beside_autocast,
                         "Working weights give autocast's outputs and gradients bit for bit, in slots or not")
 AMPCTL_DEVICE_TEST_CASE(check_weight_used_twice, "A weight that is used twice has the sum of both gradients")
+AMPCTL_DEVICE_TEST_CASE(check_with_checkpointing,
+                        "Working weights and slots serve activations that are computed again")
 AMPCTL_DEVICE_TEST_CASE(check_where_it_applies,
                         "Copies are read under autocast of their dtype and nowhere else")
 

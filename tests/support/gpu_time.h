@@ -7,7 +7,6 @@
 
 #include <ATen/cuda/CUDAEvent.h>
 #include <ATen/cuda/CUDAGraph.h>
-#include <c10/cuda/CUDAGuard.h>
 
 namespace ampctl::test {
 
@@ -16,7 +15,6 @@ namespace ampctl::test {
 inline float device_milliseconds(const std::function<void()>& work) {
   constexpr int kRepeats = 9;
   constexpr int kCalls = 10;
-  const c10::cuda::CUDAStreamGuard side(c10::cuda::getStreamFromPool());
   for (int i = 0; i < 3; ++i) work();
   at::cuda::CUDAGraph graph;
   graph.capture_begin();

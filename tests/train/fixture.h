@@ -34,7 +34,6 @@ struct SetupOptions {
   bool samples_vary = false;
   bool in_float64 = false;  ///< weights; images must be so too
   int64_t synced_micro_batch = 0;
-  double dropout = 0.0;                               ///< of the mlp
   std::vector<std::string> activation_checkpointing;  ///< name patterns
   c10::Device device = c10::kCPU;
 };

@@ -12,34 +12,48 @@ constexpr int64_t kStopBehind = 20;  ///< steps: graphs of full windows are in u
 
 bool has_gpu() { return !Json::parse(run({AMPCTL_PROGRAM, "env", "--json"}).out).at("gpus").empty(); }
 
-std::vector<std::string> on_gpu(const std::string& cuda_graph) {
-  return {"device=cuda", "train.deterministic=true", "train.epochs=20", "checkpoint.every_steps=10",
+struct Case {
+  const char* experiment;
+  const char* world_size;
+};
+
+std::vector<std::string> on_gpu(const Case& tested, const std::string& cuda_graph) {
+  return {"device=cuda",
+          "train.deterministic=true",
+          "train.epochs=20",
+          "checkpoint.every_steps=10",
+          std::string("distributed.world_size=") + tested.world_size,
           "train.cuda_graph=" + cuda_graph};
 }
 
 TEST_CASE("A run with graphs writes the checkpoint of one without, also when stopped and resumed", "[gpu]") {
   if (!has_gpu()) return skip("there is no GPU");
-  const Workspace workspace(GENERATE(kMlpExperiment, kResNetExperiment));
-  REQUIRE(workspace.train("eager", on_gpu("false")).exit_code == 0);
+  // auto: on all GPUs there are, with the all-reduces in the graph.
+  const Case tested =
+      GENERATE(Case{kMlpExperiment, "1"}, Case{kMlpExperiment, "auto"}, Case{kResNetExperiment, "1"});
+  CAPTURE(tested.experiment, tested.world_size);
+  const Workspace workspace(tested.experiment);
+  REQUIRE(workspace.train("eager", on_gpu(tested, "false")).exit_code == 0);
   const auto expected = latest(workspace.run_folder("eager"));
 
-  const auto graph = workspace.train("graph", on_gpu("true"));
+  const auto graph = workspace.train("graph", on_gpu(tested, "true"));
   REQUIRE(graph.exit_code == 0);
   CHECK((graph.out + graph.err).find("eagerly") == std::string::npos);
   CHECK(checkpoint_difference(expected, latest(workspace.run_folder("graph"))).empty());
 
-  auto stopped = workspace.start("stopped", on_gpu("true"));
+  auto stopped = workspace.start("stopped", on_gpu(tested, "true"));
   REQUIRE(eventually([&] { return last_step(workspace.run_folder("stopped")) > kStopBehind; }, kRunLimit));
   stopped.signal(SIGTERM);
   REQUIRE(stopped.wait(kRunLimit).value_or(-1) == kPreempted);
-  REQUIRE(workspace.train("stopped", on_gpu("true")).exit_code == 0);
+  REQUIRE(workspace.train("stopped", on_gpu(tested, "true")).exit_code == 0);
   CHECK(checkpoint_difference(expected, latest(workspace.run_folder("stopped"))).empty());
 }
 
 TEST_CASE("A run whose steps cannot be captured says why, once", "[gpu]") {
   if (!has_gpu()) return skip("there is no GPU");
   const Workspace workspace(kMlpExperiment);
-  const auto result = workspace.train("unfused", {"device=cuda", "optimizer.fused=false", "train.epochs=1"});
+  const auto result = workspace.train(
+      "unfused", {"device=cuda", "distributed.world_size=1", "optimizer.fused=false", "train.epochs=1"});
   REQUIRE(result.exit_code == 0);
   const std::string said = result.out + result.err;
   const auto first =
