@@ -38,11 +38,20 @@ BatchNormGradients batch_norm_act_backward_reference(const at::Tensor& grad_outp
                                                      const at::Tensor& grad_second,
                                                      const BatchNormSaved& saved);
 
-/// float16 and bfloat16 as float32, others as they are: what the references compute in, to round once.
-at::Tensor in_float32(const at::Tensor& tensor);
+/// What the references compute in. PyTorch's float32 batch norm on the CPU is off by 1e-5 here and there, and
+/// equal inputs of a channel may come out unequal: enough for another side of ReLU, and another maximum.
+at::Tensor in_float64(const at::Tensor& tensor);
 
-/// The sum of two gradients, or the one that is defined.
+/// The sum of two gradients, or the one that is defined, in float64.
 at::Tensor summed(const at::Tensor& first, const at::Tensor& second);
+
+/// Gradients of batch norm alone, from that of its output (float64): of the input, the weight and the bias,
+/// each in its dtype.
+std::tuple<at::Tensor, at::Tensor, at::Tensor> batch_norm_backward_reference(const at::Tensor& grad,
+                                                                             const at::Tensor& input,
+                                                                             const at::Tensor& weight,
+                                                                             const at::Tensor& mean,
+                                                                             const at::Tensor& invstd);
 
 /// What the operators take, as the structures above; undefined where absent.
 BatchNormInputs batch_norm_inputs(const at::Tensor& weight, const at::Tensor& bias,

@@ -4,8 +4,8 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
-#include <ATen/ops/native_batch_norm.h>
 #include <ATen/ops/native_batch_norm_backward.h>
+#include <ATen/ops/var_mean.h>
 
 #include "kernels/batch_norm_act_passes.h"
 
@@ -42,42 +42,62 @@ at::Tensor pass_relu(const at::Tensor& grad, const BatchNormSaved& saved) {
 
 }  // namespace
 
-at::Tensor in_float32(const at::Tensor& tensor) {
-  return at::isReducedFloatingType(tensor.scalar_type()) ? tensor.to(at::kFloat) : tensor;
-}
+at::Tensor in_float64(const at::Tensor& tensor) { return tensor.to(at::kDouble); }
 
 at::Tensor summed(const at::Tensor& first, const at::Tensor& second) {
-  if (first.defined() && second.defined()) return in_float32(first) + in_float32(second);
-  return first.defined() ? first : second;
+  if (first.defined() && second.defined()) return in_float64(first) + in_float64(second);
+  return in_float64(first.defined() ? first : second);
+}
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor> batch_norm_backward_reference(const at::Tensor& grad,
+                                                                             const at::Tensor& input,
+                                                                             const at::Tensor& weight,
+                                                                             const at::Tensor& mean,
+                                                                             const at::Tensor& invstd) {
+  constexpr double kUnusedEps = 0.0;  // mean and invstd are given
+  constexpr std::array<bool, 3> kAll{true, true, true};
+  const auto [grad_input, grad_weight, grad_bias] =
+      at::native_batch_norm_backward(grad, in_float64(input), in_float64(weight), {}, {}, in_float64(mean),
+                                     in_float64(invstd), /*train=*/true, kUnusedEps, kAll);
+  return {grad_input.to(input.scalar_type()), grad_weight.to(weight.scalar_type()),
+          grad_bias.to(weight.scalar_type())};
 }
 
 BatchNormPassed batch_norm_act_forward_reference(const at::Tensor& input, const at::Tensor& residual,
                                                  const BatchNormInputs& inputs, bool relu) {
   if (inputs.num_batches_tracked.defined()) inputs.num_batches_tracked.add_(1);
-  auto [output, mean, invstd] = at::native_batch_norm(in_float32(input), inputs.weight, inputs.bias,
-                                                      inputs.running_mean, inputs.running_var,
-                                                      /*training=*/true, inputs.momentum, inputs.eps);
-  if (residual.defined()) output = output.add(in_float32(residual));
+  const at::Tensor wide = in_float64(input);
+  const auto [var, mean] = at::var_mean(wide, at::IntArrayRef{0, 2, 3}, /*correction=*/0);
+  if (inputs.running_mean.defined()) {
+    const auto count = static_cast<double>(wide.numel()) / static_cast<double>(wide.size(1));
+    const auto follow = [&](const at::Tensor& running, const at::Tensor& value) {
+      running.copy_(running.mul(1.0 - inputs.momentum) + value * inputs.momentum);
+    };
+    follow(inputs.running_mean, mean);
+    follow(inputs.running_var, var * (count / (count - 1.0)));
+  }
+  const at::Tensor invstd = (var + inputs.eps).rsqrt();
+  const at::Tensor scale = in_float64(inputs.weight) * invstd;
+  const at::Tensor shift = in_float64(inputs.bias) - mean * scale;
+  at::Tensor output = wide * along_channels(scale) + along_channels(shift);
+  if (residual.defined()) output = output + in_float64(residual);
   at::Tensor positive;
   if (relu) {
     output = output.relu();
     positive = output.le(0).logical_not_();
   }
-  return {output.to(input.scalar_type()), std::move(mean), std::move(invstd), std::move(positive)};
+  const auto statistics = inputs.weight.scalar_type();
+  return {output.to(input.scalar_type()), mean.to(statistics), invstd.to(statistics), std::move(positive)};
 }
 
 BatchNormGradients batch_norm_act_backward_reference(const at::Tensor& grad_output,
                                                      const at::Tensor& grad_second,
                                                      const BatchNormSaved& saved) {
-  const at::Tensor grad = pass_relu(in_float32(summed(grad_output, grad_second)), saved);
-  // Both are given by the forward pass; eps is not looked at.
-  constexpr double kUnusedEps = 0.0;
-  constexpr std::array<bool, 3> kAll{true, true, true};
-  auto [grad_input, grad_weight, grad_bias] = at::native_batch_norm_backward(
-      grad, in_float32(saved.input), saved.weight, {}, {}, saved.mean, saved.invstd,
-      /*train=*/true, kUnusedEps, kAll);
-  const auto dtype = saved.input.scalar_type();
-  return {grad_input.to(dtype), grad.to(dtype), std::move(grad_weight), std::move(grad_bias)};
+  const at::Tensor grad = pass_relu(summed(grad_output, grad_second), saved);
+  auto [grad_input, grad_weight, grad_bias] =
+      batch_norm_backward_reference(grad, saved.input, saved.weight, saved.mean, saved.invstd);
+  return {std::move(grad_input), grad.to(saved.input.scalar_type()), std::move(grad_weight),
+          std::move(grad_bias)};
 }
 
 }  // namespace ampctl::kernels

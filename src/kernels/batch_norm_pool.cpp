@@ -133,8 +133,10 @@ BatchNormPoolGradients backward_composition(const MaybeTensor& grad_output, cons
 
 }  // namespace
 
+// Maxima are sought in float64, like the operator before them.
 BatchNormPooled batch_norm_pool_forward_reference(const at::Tensor& input, const BatchNormInputs& inputs) {
-  auto [output, mean, invstd, positive] = batch_norm_act_forward_reference(input, {}, inputs, /*relu=*/true);
+  auto [output, mean, invstd, positive] =
+      batch_norm_act_forward_reference(in_float64(input), {}, inputs, /*relu=*/true);
   auto [pooled, positions] = max_pool2d_reference(output, kBatchNormPoolWindow);
   at::Tensor known = positions.masked_fill(pooled.le(0), kNoPosition);
   return {pooled.to(input.scalar_type()), std::move(known), std::move(mean), std::move(invstd)};
@@ -145,15 +147,10 @@ BatchNormPoolGradients batch_norm_pool_backward_reference(const at::Tensor& grad
                                                           const BatchNormPoolSaved& saved) {
   const at::Tensor has_none = saved.positions.eq(kNoPosition);
   // Where there is no position any will do for nothing.
-  const at::Tensor pooled_grad = in_float32(summed(grad_output, grad_second)).masked_fill(has_none, 0);
+  const at::Tensor pooled_grad = summed(grad_output, grad_second).masked_fill(has_none, 0);
   const at::Tensor grad = max_pool2d_backward_reference(
       pooled_grad, saved.positions.masked_fill(has_none, kCenter), saved.input.sizes(), kBatchNormPoolWindow);
-  constexpr double kUnusedEps = 0.0;  // mean and invstd are given
-  constexpr std::array<bool, 3> kAll{true, true, true};
-  auto [grad_input, grad_weight, grad_bias] =
-      at::native_batch_norm_backward(grad, in_float32(saved.input), saved.weight, {}, {}, saved.mean,
-                                     saved.invstd, /*train=*/true, kUnusedEps, kAll);
-  return {grad_input.to(saved.input.scalar_type()), std::move(grad_weight), std::move(grad_bias)};
+  return batch_norm_backward_reference(grad, saved.input, saved.weight, saved.mean, saved.invstd);
 }
 
 ForkedTensor batch_norm_relu_max_pool(const at::Tensor& input, const BatchNormInputs& inputs) {

@@ -57,7 +57,7 @@ amp:
             max_consecutive_skips: 0}}
 distributed:
   {world_size: 1, strategy: data_parallel, backend: gloo, timeout: 30, bucket_cap_mb: 0.5, gradient_compression: float16,
-   gradient_as_bucket_view: true, broadcast_buffers: false, find_unused_parameters: true, sync_batch_norm: true}
+   gradient_as_bucket_view: false, broadcast_buffers: false, find_unused_parameters: true, sync_batch_norm: true}
 checkpoint: {every_steps: 5, keep: 1, keep_best: false, resume: "runs/a b/step-00000001"}
 log: {every_steps: 1, progress: none, level: trace, cuda_sync_debug: warn}
 output: "runs/tab\tnew\nline"
