@@ -45,6 +45,11 @@ Setup::Setup(const SetupOptions& options) {
   const auto count = static_cast<int64_t>(group.params.size());
   optimizer = options.optimizer == "sgd" ? optim::make_sgd({group}, {0.9, 0.0, false}, options.fused)
                                          : optim::make_adam({group}, {}, options.fused);
+  const auto sixteen_bits = options.precision == "bfloat16" ? at::kBFloat16 : at::kHalf;
+  if (options.working_weights) {
+    working_weights = std::make_unique<nn::WorkingWeights>(*model, sixteen_bits);
+    optimizer->set_working_copies(working_weights->copies());
+  }
   amp::GradScalerOptions scaler_options;
   scaler_options.init_scale = options.init_scale;
   scaler_options.growth_interval = options.growth_interval;
@@ -54,7 +59,7 @@ Setup::Setup(const SetupOptions& options) {
 
   train::StepOptions step_options;
   step_options.autocast = options.precision != "float32";
-  step_options.autocast_dtype = options.precision == "bfloat16" ? at::kBFloat16 : at::kHalf;
+  step_options.autocast_dtype = sixteen_bits;
   step_options.clip_grad_norm = options.clip_grad_norm;
   step_options.clip_grad_value = options.clip_grad_value;
   step_options.synced_micro_batch = options.synced_micro_batch;
@@ -67,6 +72,7 @@ Setup::Setup(const SetupOptions& options) {
                                                     : at::tensor(options.lr_table);
   step = std::make_unique<train::TrainStep>(*model, *optimizer, *scaler, *recorder, *buffers,
                                             table.to(options.device), step_options);
+  if (working_weights) step->place_gradients(*working_weights);
 }
 
 std::vector<at::Tensor> Setup::parameters() const {

@@ -11,6 +11,7 @@
 #include "amp/scale_recorder.h"
 #include "data/batch.h"
 #include "nn/layer.h"
+#include "nn/working_weights.h"
 #include "optim/optimizer.h"
 #include "train/buffer_arena.h"
 #include "train/train_step.h"
@@ -25,8 +26,9 @@ struct SetupOptions {
   double init_scale = 65536.0;
   int64_t growth_interval = 2000;
   double label_smoothing = 0.0;
-  double dropout = 0.0;  ///< mlp
-  bool fused = true;     ///< the optimizer
+  double dropout = 0.0;          ///< mlp
+  bool fused = true;             ///< the optimizer
+  bool working_weights = false;  ///< 16-bit copies that the optimizer writes
   std::optional<double> clip_grad_norm;
   std::optional<double> clip_grad_value;
   std::vector<float> lr_table;  ///< empty: constant lr
@@ -48,6 +50,7 @@ struct Setup {
 
   nn::LayerPtr model;
   std::unique_ptr<train::BufferArena> buffers;
+  std::unique_ptr<nn::WorkingWeights> working_weights;  ///< null: none asked for
   std::unique_ptr<optim::Optimizer> optimizer;
   std::unique_ptr<amp::GradScaler> scaler;
   std::unique_ptr<amp::ScaleRecorder> recorder;

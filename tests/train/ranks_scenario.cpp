@@ -71,6 +71,13 @@ Scenario scenario(const std::string& name) {
   clipped.setup.clip_grad_norm = 0.1;
   Scenario checkpointed = uneven;
   checkpointed.setup.activation_checkpointing = {"fc?"};
+  Scenario casting = uneven;
+  casting.setup.precision = "bfloat16";
+  casting.setup.optimizer = "adamw";
+  casting.setup.lr = 0.01;
+  casting.bucket_views = true;
+  Scenario working = casting;
+  working.setup.working_weights = true;
   Scenario synced;
   synced.setup.model = "resnet18";
   synced.setup.lr = 1e-3;
@@ -79,9 +86,9 @@ Scenario scenario(const std::string& name) {
   synced.windows = {8, 8, 7, 8, 5, 8};
   synced.sync_batch_norm = true;
   const std::map<std::string, Scenario> all{
-      {"sync_batch_norm", synced},   {"whole", whole_windows}, {"uneven", uneven},
-      {"overflow", overflow},        {"lost", lost},           {"clipped", clipped},
-      {"checkpointed", checkpointed}};
+      {"sync_batch_norm", synced},    {"whole", whole_windows}, {"uneven", uneven},
+      {"overflow", overflow},         {"lost", lost},           {"clipped", clipped},
+      {"checkpointed", checkpointed}, {"casting", casting},     {"working", working}};
   return all.at(name);
 }
 
@@ -98,7 +105,10 @@ Ending train(const Scenario& scenario, const dist::World& world) {
                                 [&world](at::Tensor& sums) { dist::all_reduce_sum_(world, sums); });
   dist::NamedTensors parameters;
   for (const auto& item : setup.model->named_parameters()) parameters.emplace_back(item.key(), item.value());
-  dist::DistributedDataParallel ddp(world, parameters, setup.buffers->tensors(), {});
+  dist::DdpOptions ddp_options;
+  ddp_options.gradient_as_bucket_view = scenario.bucket_views;
+  dist::DistributedDataParallel ddp(world, parameters, setup.buffers->tensors(), ddp_options);
+  if (setup.working_weights) setup.working_weights->refresh();
   if (world.size() > 1) setup.step->join(world, ddp);
   for (size_t step = 0; step < scenario.windows.size(); ++step)
     setup.step->run(window_of(scenario, step, world), scenario.windows[step]);

@@ -100,6 +100,20 @@ TEST_CASE("Ranks take the steps of one process on the joined batch, also when a 
   }
 }
 
+TEST_CASE("Ranks that read working weights, whose gradients are made in the buckets, equal ranks that cast") {
+  const auto ranks = run_ranks("working", 2);
+  CHECK(ranks[0] == ranks[1]);
+  CHECK(ranks[0] == run_ranks("casting", 2)[0]);
+}
+
+TEST_CASE("Two GPUs that read working weights equal two that cast, in a window of one batch and of several",
+          "[gpu]") {
+  if (at::getNumGPUs() < 2) return test::skip("there are no two GPUs");
+  const auto ranks = run_ranks("working", 2, "cuda");
+  CHECK(ranks[0] == ranks[1]);
+  CHECK(ranks[0] == run_ranks("casting", 2, "cuda")[0]);
+}
+
 TEST_CASE("Synchronised batch norm makes ranks equal to one process on the joined batch, uneven shares too") {
   const Facts alone = run_alone("sync_batch_norm");
   for (const auto& rank : run_ranks("sync_batch_norm", 2))

@@ -8,9 +8,9 @@
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
-#include "amp/precision.h"
 #include "fixture.h"
 #include "support/catch.h"
+#include "support/deterministic.h"
 #include "support/no_sync.h"
 #include "support/skip.h"
 #include "train/step_runner.h"
@@ -117,19 +117,10 @@ test::SetupOptions resnet18(const std::string& precision) {
   return options;
 }
 
-/// Deterministic algorithms while it exists.
-class Deterministic {
- public:
-  Deterministic() { amp::apply({false, false, true}); }
-  ~Deterministic() { amp::apply({false, false, false}); }
-  Deterministic(const Deterministic&) = delete;
-  Deterministic& operator=(const Deterministic&) = delete;
-};
-
 TEST_CASE("Replayed steps equal eager ones bit for bit: short windows, accumulation, skips, growth",
           "[gpu]") {
   if (!at::hasCUDA()) return test::skip("there is no GPU");
-  const Deterministic deterministic;
+  const test::Deterministic deterministic;
   const std::string precision = GENERATE("float16", "bfloat16", "float32");
   CAPTURE(precision);
   const bool scaled = precision == "float16";
@@ -164,7 +155,7 @@ TEST_CASE(
 
 TEST_CASE("AdamW with dropout draws the same numbers in replayed and eager steps", "[gpu]") {
   if (!at::hasCUDA()) return test::skip("there is no GPU");
-  const Deterministic deterministic;
+  const test::Deterministic deterministic;
   test::SetupOptions options;
   options.precision = "float16";
   options.optimizer = "adamw";
@@ -178,7 +169,7 @@ TEST_CASE("AdamW with dropout draws the same numbers in replayed and eager steps
 TEST_CASE("Forward passes in evaluation mode and changed counters between steps are seen by the next replay",
           "[gpu]") {
   if (!at::hasCUDA()) return test::skip("there is no GPU");
-  const Deterministic deterministic;
+  const test::Deterministic deterministic;
   auto options = resnet18("float16");
   for (int k = 0; k <= kSteps; ++k) options.lr_table.push_back(1e-3F / static_cast<float>(1 + k));
   const auto data = windows("resnet18", c10::kHalf);

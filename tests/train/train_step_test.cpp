@@ -6,6 +6,8 @@
 
 #include "fixture.h"
 #include "support/catch.h"
+#include "support/deterministic.h"
+#include "support/devices.h"
 
 namespace ampctl {
 namespace {
@@ -47,6 +49,44 @@ TEST_CASE("A window of unequal micro-batches takes the step of the joined batch"
     CHECK((expected[i] - found[i]).norm().item<double>() < 1e-6 * expected[i].norm().item<double>());
   }
 }
+
+void check_working_weights(c10::Device device) {
+  const test::Deterministic deterministic;
+  for (const std::string precision : {"float16", "bfloat16"}) {
+    for (const std::string optimizer : {"sgd", "adamw"}) {
+      SetupOptions options;
+      // The CPU's 16-bit convolutions are slow.
+      options.model = device.is_cuda() ? "resnet18" : "mlp";
+      options.precision = precision;
+      options.optimizer = optimizer;
+      options.lr = 1e-3;
+      options.clip_grad_norm = 1.0;
+      options.device = device;
+      Setup casting(options);
+      options.working_weights = true;
+      Setup working(options);
+      at::manual_seed(7);
+      for (int step = 0; step < 6; ++step) {
+        const auto on_device = [&](data::Batch batch) {
+          batch.images = batch.images.to(device);
+          batch.targets = batch.targets.to(device);
+          return batch;
+        };
+        std::vector<data::Batch> window;
+        window.push_back(on_device(make_batch(options.model, 8)));
+        window.push_back(
+            on_device(step == 2 ? make_overflowing_batch(options.model, 5) : make_batch(options.model, 5)));
+        casting.step->run(window);
+        working.step->run(window);
+      }
+      INFO(precision << " with " << optimizer);
+      CHECK(bit_equal(working.state(), casting.state()));
+      for (const auto& [parameter, copy] : working.working_weights->copies())
+        CHECK(copy.equal(parameter.to(copy.scalar_type())));
+    }
+  }
+}
+AMPCTL_DEVICE_TEST_CASE(check_working_weights, "Steps that read working weights equal steps that cast them")
 
 TEST_CASE("A step with non-finite gradients changes nothing, in every precision") {
   for (const std::string precision : {"float32", "float16", "bfloat16"}) {
