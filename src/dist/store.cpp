@@ -113,7 +113,9 @@ std::vector<PeerProcess> meet(const c10::intrusive_ptr<c10d::Store>& store, cons
   try {
     store->wait({keys::kComplete}, until(deadline));
   } catch (const c10::Error&) {
-    if (Clock::now() < deadline) throw;
+    // The wait counts whole milliseconds and may end just before the deadline does.
+    constexpr std::chrono::milliseconds kRounding{10};
+    if (Clock::now() + kRounding < deadline) throw;
     throw Error(ErrorKind::peer, "only " + std::to_string(store->add(keys::kCount, 0)) + " of " +
                                      std::to_string(options.size) + " ranks have come to " + place(options) +
                                      " within " + std::to_string(options.join_timeout.count() / 1000) +

@@ -145,6 +145,7 @@ void TrainStep::find_places() {
 // Reduced gradients are equal everywhere, and so is what was found in them; yet every rank takes the verdict
 // of all, so that scale, skips and schedule cannot part even if a rank's memory is faulty.
 void TrainStep::agree(kernels::StepFindings& findings, const Window& window) const {
+  const StepPhase phase(kCommunicationPhase);
   const auto sums = at::TensorOptions().device(lr_table_.device()).dtype(at::kDouble);
   at::Tensor joint = at::stack({findings.found_inf.to(at::kDouble), findings.loss_sum.to(at::kDouble),
                                 at::full({}, static_cast<double>(window.valid), sums)});
@@ -180,6 +181,7 @@ void TrainStep::clip_values(const at::Tensor& grad_scale) const {
 }
 
 void TrainStep::update(const Window& window) {
+  const StepPhase phase(kOptimizerPhase);
   const at::NoGradGuard no_grad;
   const kernels::GradStats stats = kernels::grad_stats(optimizer_.gradients_or_undefined());
   kernels::StepFindings findings;
