@@ -25,7 +25,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr uint64_t kLongestResult = 64 * 1024 * 1024;
+constexpr uint64_t kLongestResult = uint64_t{64} << 20;  // bytes
 constexpr const char* kStandardOutput = "-";
 
 /// For results and logs of the workers; removed at the end.

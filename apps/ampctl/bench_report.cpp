@@ -159,7 +159,7 @@ std::vector<std::string> row(const Measured& measured, const Measured& baseline)
   const Json& result = measured.result;
   std::vector<std::string> cells{name_of(measured.variant)};
   if (result.is_null()) {
-    cells.push_back("failed");
+    cells.emplace_back("failed");
     return cells;
   }
   const double rate = median(result, "samples_per_sec");

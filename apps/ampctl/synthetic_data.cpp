@@ -35,7 +35,8 @@ bool needs_listing(const config::ExperimentConfig& config) {
 }
 
 config::DatasetFacts facts_of(const config::ExperimentConfig& config) {
-  if (needs_listing(config)) return catalog::count({config.data.train, std::nullopt, std::nullopt}).train;
+  const catalog::Source& source = config.data.train;
+  if (needs_listing(config)) return catalog::count({source, std::nullopt, std::nullopt}).train;
   config::DatasetFacts facts;
   facts.channels = kRgb;
   return facts;

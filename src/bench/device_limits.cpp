@@ -23,7 +23,7 @@ struct Sizes {
   int repetitions;
 };
 
-constexpr int64_t kMiB = 1024 * 1024;
+constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr Sizes kGpu{8192, 1024 * kMiB, 10};
 constexpr Sizes kCpu{512, 128 * kMiB, 5};
 // CPUs multiply some types thousands of times slower than others.

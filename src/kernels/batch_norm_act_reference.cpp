@@ -67,7 +67,7 @@ BatchNormPassed batch_norm_act_forward_reference(const at::Tensor& input, const 
                                                  const BatchNormInputs& inputs, bool relu) {
   if (inputs.num_batches_tracked.defined()) inputs.num_batches_tracked.add_(1);
   const at::Tensor wide = in_float64(input);
-  const auto [var, mean] = at::var_mean(wide, at::IntArrayRef{0, 2, 3}, /*correction=*/0);
+  const auto [var, mean] = at::var_mean(wide, at::IntArrayRef{0, 2, 3}, /*unbiased=*/false);
   if (inputs.running_mean.defined()) {
     const auto count = static_cast<double>(wide.numel()) / static_cast<double>(wide.size(1));
     const auto follow = [&](const at::Tensor& running, const at::Tensor& value) {

@@ -143,9 +143,9 @@ std::optional<at::Tensor> optional(const at::Tensor& tensor) {
   return tensor.defined() ? std::optional<at::Tensor>(tensor) : std::nullopt;
 }
 
-GradStats to_stats(Result result) {
-  auto& [nonfinite, sum_squares, found_inf, norm] = result;
-  return {std::move(nonfinite), std::move(sum_squares), std::move(found_inf), std::move(norm)};
+GradStats to_stats(const Result& result) {
+  const auto& [nonfinite, sum_squares, found_inf, norm] = result;
+  return {nonfinite, sum_squares, found_inf, norm};
 }
 
 }  // namespace

@@ -54,12 +54,12 @@ void bump_versions(const std::vector<at::Tensor>& tensors) {
 template <class Launch>
 void update(const UpdateLists& lists, const UpdateInputs& inputs, const Launch& launch) {
   const c10::cuda::CUDAGuard guard(lists.params[0].device());
-  const cudaStream_t stream = c10::cuda::getCurrentCUDAStream();
+  const auto stream = c10::cuda::getCurrentCUDAStream();
   const UpdatePointers pointers{pointer(inputs.lr), pointer(inputs.step), pointer(inputs.grad_scale),
                                 pointer(inputs.found_inf)};
   UpdateTensors tensors{};
   const auto flush = [&] {
-    if (tensors.blocks > 0) C10_CUDA_CHECK(launch(tensors, pointers, stream));
+    if (tensors.blocks > 0) C10_CUDA_CHECK(launch(tensors, pointers, stream.stream()));
     tensors.count = 0;
     tensors.blocks = 0;
   };

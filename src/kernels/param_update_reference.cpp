@@ -32,6 +32,7 @@ std::vector<UpdateLists> groups_of_one_kind(const UpdateLists& lists) {
     group.weight_decays.push_back(lists.weight_decays[i]);
   }
   std::vector<UpdateLists> result;
+  result.reserve(groups.size());
   for (auto& [kind, group] : groups) result.push_back(std::move(group));
   return result;
 }
