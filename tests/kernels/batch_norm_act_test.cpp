@@ -88,6 +88,7 @@ Outcome expected(const at::Tensor& input, const at::Tensor& residual, const std:
   }
   if (form != Form::plain) output = output.relu();
   std::vector<at::Tensor> wide;
+  wide.reserve(grads.size());
   for (const auto& grad : grads) wide.push_back(grad.defined() ? in_float64(grad) : at::Tensor());
   return with_gradients(std::vector<at::Tensor>(grads.size(), output), wide, x, z, inputs);
 }

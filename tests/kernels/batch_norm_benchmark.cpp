@@ -56,6 +56,7 @@ Times measure(const at::Tensor& x, const at::Tensor& z, const BatchNormInputs& i
   times.forward = test::device_milliseconds([&] { run(x, z); });
   const std::vector<at::Tensor> outputs = run(x, z);
   std::vector<at::Tensor> grads;
+  grads.reserve(outputs.size());
   for (const auto& output : outputs) grads.push_back(at::randn_like(output));
   std::vector<at::Tensor> leaves{x, inputs.weight, inputs.bias};
   if (z.defined()) leaves.push_back(z);

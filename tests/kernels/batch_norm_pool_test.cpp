@@ -63,6 +63,7 @@ Outcome expected(const at::Tensor& input, const std::vector<at::Tensor>& given,
                  const BatchNormInputs& inputs) {
   const at::Tensor x = in_float64(input).set_requires_grad(true);
   std::vector<at::Tensor> wide;
+  wide.reserve(given.size());
   for (const auto& grad : given) wide.push_back(grad.defined() ? in_float64(grad) : at::Tensor());
   return with_gradients(std::vector<at::Tensor>(given.size(), stock(x, inputs)), wide, x, inputs);
 }

@@ -67,6 +67,7 @@ UpdateLists some_lists(size_t state_kinds, c10::Device device) {
 
 std::vector<at::Tensor> clones(const std::vector<at::Tensor>& tensors) {
   std::vector<at::Tensor> result;
+  result.reserve(tensors.size());
   for (const auto& tensor : tensors) result.push_back(tensor.defined() ? tensor.clone() : at::Tensor());
   return result;
 }

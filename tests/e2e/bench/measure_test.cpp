@@ -98,7 +98,7 @@ amp: {dtype: bfloat16}
   CHECK_THAT(missing.err, ContainsSubstring("/nowhere"));
 
   auto with = command;
-  with.push_back("--synthetic");
+  with.emplace_back("--synthetic");
   const auto result = run_ampctl(with);
   INFO(result.err);
   REQUIRE(result.exit_code == 0);
