@@ -1,7 +1,5 @@
-#include <array>
 #include <cerrno>
 #include <cstdlib>
-#include <ctime>
 #include <filesystem>
 #include <iostream>
 
@@ -9,6 +7,7 @@
 
 #include "base/durable_file.h"
 #include "base/error.h"
+#include "base/utc_time.h"
 #include "base/version.h"
 #include "bench_report.h"
 #include "commands.h"
@@ -97,15 +96,6 @@ Measured measure(const BenchOptions& options, const Variant& variant,
   return measured;
 }
 
-std::string now() {
-  const std::time_t seconds = std::time(nullptr);
-  std::tm parts{};
-  gmtime_r(&seconds, &parts);
-  std::array<char, sizeof("2026-01-31T23:59:59Z")> text{};
-  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text.data();
-}
-
 Json document(const BenchOptions& options, const std::string& started, const std::vector<Measured>& all) {
   Json variants = Json::array();
   for (const auto& measured : all) variants.push_back(to_json(measured));
@@ -142,7 +132,7 @@ int run_bench(const BenchOptions& options) {
     configs.push_back(load(source));
   }
 
-  const std::string started = now();
+  const std::string started = utc_now();
   std::vector<Measured> all;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     if (wanted.size() > 1) {

@@ -14,13 +14,13 @@
 
 #include "base/error.h"
 #include "kernels/batch_norm_act_passes.h"
+#include "kernels/maybe_tensor.h"
 
 namespace ampctl::kernels {
 namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
-using MaybeTensor = std::optional<at::Tensor>;
 
 using Op = std::vector<at::Tensor>(const at::Tensor&, const MaybeTensor&, const at::Tensor&,
                                    const at::Tensor&, const MaybeTensor&, const MaybeTensor&,
@@ -31,8 +31,6 @@ using ForwardOp = BatchNormPassed(const at::Tensor&, const MaybeTensor&, const a
 using BackwardOp = BatchNormGradients(const MaybeTensor&, const MaybeTensor&, const at::Tensor&,
                                       const MaybeTensor&, const at::Tensor&, const at::Tensor&,
                                       const at::Tensor&, const at::Tensor&, const MaybeTensor&, bool);
-
-MaybeTensor maybe(const at::Tensor& tensor) { return tensor.defined() ? MaybeTensor(tensor) : std::nullopt; }
 
 BatchNormPassed call_forward(const at::Tensor& input, const at::Tensor& residual,
                              const BatchNormInputs& inputs, bool relu) {

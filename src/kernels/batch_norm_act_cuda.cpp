@@ -10,11 +10,10 @@
 
 #include "kernels/batch_norm_act_passes.h"
 #include "kernels/batch_norm_cuda.h"
+#include "kernels/maybe_tensor.h"
 
 namespace ampctl::kernels {
 namespace {
-
-using MaybeTensor = std::optional<at::Tensor>;
 
 constexpr auto kChannelsLast = at::MemoryFormat::ChannelsLast;
 

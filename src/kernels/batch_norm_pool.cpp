@@ -19,13 +19,13 @@
 #include "base/error.h"
 #include "kernels/batch_norm_act_passes.h"
 #include "kernels/batch_norm_pool_passes.h"
+#include "kernels/maybe_tensor.h"
 
 namespace ampctl::kernels {
 namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
-using MaybeTensor = std::optional<at::Tensor>;
 
 using Op = std::vector<at::Tensor>(const at::Tensor&, const at::Tensor&, const at::Tensor&,
                                    const MaybeTensor&, const MaybeTensor&, const MaybeTensor&,
@@ -39,8 +39,6 @@ using BackwardOp = BatchNormPoolGradients(const MaybeTensor&, const MaybeTensor&
 constexpr int64_t kNoPosition = 255;
 /// A position inside the image for every window.
 constexpr int64_t kCenter = 4;
-
-MaybeTensor maybe(const at::Tensor& tensor) { return tensor.defined() ? MaybeTensor(tensor) : std::nullopt; }
 
 BatchNormPooled call_forward(const at::Tensor& input, const BatchNormInputs& inputs) {
   static const auto op = c10::Dispatcher::singleton()

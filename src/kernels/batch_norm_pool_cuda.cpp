@@ -14,11 +14,10 @@
 #include "kernels/batch_norm_pool.h"
 #include "kernels/batch_norm_pool_kernel.h"
 #include "kernels/batch_norm_pool_passes.h"
+#include "kernels/maybe_tensor.h"
 
 namespace ampctl::kernels {
 namespace {
-
-using MaybeTensor = std::optional<at::Tensor>;
 
 constexpr auto kChannelsLast = at::MemoryFormat::ChannelsLast;
 

@@ -14,6 +14,7 @@
 #include <torch/library.h>
 
 #include "base/error.h"
+#include "kernels/maybe_tensor.h"
 
 namespace ampctl::kernels {
 namespace {
@@ -139,10 +140,6 @@ std::vector<at::Tensor> checked(const std::vector<at::Tensor>& grads) {
   return result;
 }
 
-std::optional<at::Tensor> optional(const at::Tensor& tensor) {
-  return tensor.defined() ? std::optional<at::Tensor>(tensor) : std::nullopt;
-}
-
 GradStats to_stats(const Result& result) {
   const auto& [nonfinite, sum_squares, found_inf, norm] = result;
   return {nonfinite, sum_squares, found_inf, norm};
@@ -153,12 +150,12 @@ GradStats to_stats(const Result& result) {
 GradStats grad_stats(const std::vector<at::Tensor>& grads, const at::Tensor& inv_scale) {
   const at::NoGradGuard no_grad;
   static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("ampctl::grad_stats", "").typed<Op>();
-  return to_stats(op.call(checked(grads), optional(inv_scale)));
+  return to_stats(op.call(checked(grads), maybe(inv_scale)));
 }
 
 GradStats grad_stats_reference(const std::vector<at::Tensor>& grads, const at::Tensor& inv_scale) {
   const at::NoGradGuard no_grad;
-  return to_stats(composition(checked(grads), optional(inv_scale)));
+  return to_stats(composition(checked(grads), maybe(inv_scale)));
 }
 
 TORCH_LIBRARY_FRAGMENT(ampctl, library) {

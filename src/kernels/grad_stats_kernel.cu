@@ -3,6 +3,7 @@
 #include <cuda_runtime.h>
 
 #include "kernels/grad_stats_kernel.h"
+#include "kernels/tensor_of_block.cuh"
 
 namespace ampctl::kernels {
 namespace {
@@ -83,22 +84,6 @@ __device__ Stats block_reduce(Stats stats) {
 template <typename T>
 __device__ Stats tensor_chunk_stats(const void* data, int64_t begin, int64_t numel) {
   return chunk_stats(static_cast<const T*>(data) + begin, numel);
-}
-
-/// The tensor whose chunk this block sums up.
-__device__ const GradStatsTensor& tensor_of_block(const GradStatsTensors& tensors) {
-  const int block = static_cast<int>(blockIdx.x);
-  int begin = 0;
-  int end = tensors.count;
-  while (end - begin > 1) {
-    const int middle = (begin + end) / 2;
-    if (tensors.tensors[middle].first_block <= block) {
-      begin = middle;
-    } else {
-      end = middle;
-    }
-  }
-  return tensors.tensors[begin];
 }
 
 __global__ void __launch_bounds__(kChunkThreads)

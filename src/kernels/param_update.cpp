@@ -8,14 +8,11 @@
 #include <torch/library.h>
 
 #include "base/error.h"
+#include "kernels/maybe_tensor.h"
 #include "kernels/param_update_ops.h"
 
 namespace ampctl::kernels {
 namespace {
-
-std::optional<at::Tensor> optional(const at::Tensor& tensor) {
-  return tensor.defined() ? std::optional<at::Tensor>(tensor) : std::nullopt;
-}
 
 [[noreturn]] void refuse(const std::string& what) {
   throw Error(ErrorKind::internal, "the update of the parameters: " + what);
@@ -100,8 +97,8 @@ void sgd_update_(const UpdateLists& lists, const SgdOptions& options, const Upda
   static const auto op =
       c10::Dispatcher::singleton().findSchemaOrThrow("ampctl::sgd_update_", "").typed<SgdUpdateOp>();
   op.call(lists.params, lists.grads, flat(lists.states), lists.copies, lists.weight_decays, inputs.lr,
-          inputs.step, optional(inputs.grad_scale), optional(inputs.found_inf), options.momentum,
-          options.dampening, options.nesterov);
+          inputs.step, maybe(inputs.grad_scale), maybe(inputs.found_inf), options.momentum, options.dampening,
+          options.nesterov);
 }
 
 void adam_update_(const UpdateLists& lists, const AdamOptions& options, const UpdateInputs& inputs) {
@@ -111,7 +108,7 @@ void adam_update_(const UpdateLists& lists, const AdamOptions& options, const Up
   static const auto op =
       c10::Dispatcher::singleton().findSchemaOrThrow("ampctl::adam_update_", "").typed<AdamUpdateOp>();
   op.call(lists.params, lists.grads, flat(lists.states), lists.copies, lists.weight_decays, inputs.lr,
-          inputs.step, optional(inputs.grad_scale), optional(inputs.found_inf), options.beta1, options.beta2,
+          inputs.step, maybe(inputs.grad_scale), maybe(inputs.found_inf), options.beta1, options.beta2,
           options.eps, options.amsgrad, options.decoupled_weight_decay);
 }
 

@@ -3,6 +3,7 @@
 #include <cuda_runtime.h>
 
 #include "kernels/param_update_kernel.h"
+#include "kernels/tensor_of_block.cuh"
 
 namespace ampctl::kernels {
 namespace {
@@ -166,22 +167,6 @@ __device__ bool has_aligned_vectors(const UpdateTensor& tensor) {
   for (int s = 0; s < kStates; ++s) bits |= reinterpret_cast<uintptr_t>(tensor.states[s]);
   return bits % (kWidth * sizeof(float)) == 0 &&
          reinterpret_cast<uintptr_t>(tensor.copy) % (kWidth * sizeof(__half)) == 0;
-}
-
-/// The tensor whose chunk this block updates.
-__device__ const UpdateTensor& tensor_of_block(const UpdateTensors& tensors) {
-  const int block = static_cast<int>(blockIdx.x);
-  int begin = 0;
-  int end = tensors.count;
-  while (end - begin > 1) {
-    const int middle = (begin + end) / 2;
-    if (tensors.tensors[middle].first_block <= block) {
-      begin = middle;
-    } else {
-      end = middle;
-    }
-  }
-  return tensors.tensors[begin];
 }
 
 template <class Rule>

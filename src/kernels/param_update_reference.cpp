@@ -9,14 +9,11 @@
 #include <ATen/ops/_fused_sgd.h>
 #include <ATen/ops/maximum.h>
 
+#include "kernels/maybe_tensor.h"
 #include "kernels/param_update.h"
 
 namespace ampctl::kernels {
 namespace {
-
-std::optional<at::Tensor> optional(const at::Tensor& tensor) {
-  return tensor.defined() ? std::optional<at::Tensor>(tensor) : std::nullopt;
-}
 
 // PyTorch's fused optimizers take parameters of one dtype and one weight decay a call.
 std::vector<UpdateLists> groups_of_one_kind(const UpdateLists& lists) {
@@ -61,7 +58,7 @@ void fused_sgd(const UpdateLists& group, const SgdOptions& options, const Update
   const at::TensorList buffers = group.states.empty() ? at::TensorList() : at::TensorList(group.states[0]);
   at::_fused_sgd_(group.params, group.grads, buffers, group.weight_decays[0], options.momentum, inputs.lr,
                   options.dampening, options.nesterov, /*maximize=*/false, is_first_step,
-                  optional(inputs.grad_scale), optional(skip));
+                  maybe(inputs.grad_scale), maybe(skip));
 }
 
 }  // namespace
@@ -94,7 +91,7 @@ void adam_update_reference_(const UpdateLists& lists, const AdamOptions& options
     const auto update = [&](auto kernel) {
       kernel(group.params, group.grads, group.states[0], group.states[1], max_exp_avg_sqs, steps, inputs.lr,
              options.beta1, options.beta2, group.weight_decays[0], options.eps, options.amsgrad,
-             /*maximize=*/false, optional(inputs.grad_scale), optional(inputs.found_inf));
+             /*maximize=*/false, maybe(inputs.grad_scale), maybe(inputs.found_inf));
     };
     if (options.decoupled_weight_decay) {
       update([](const auto&... arguments) { at::_fused_adamw_(arguments...); });

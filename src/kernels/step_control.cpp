@@ -12,15 +12,12 @@
 #include <torch/library.h>
 
 #include "base/error.h"
+#include "kernels/maybe_tensor.h"
 #include "kernels/step_control_op.h"
 #include "kernels/step_control_places.h"
 
 namespace ampctl::kernels {
 namespace {
-
-std::optional<at::Tensor> optional(const at::Tensor& tensor) {
-  return tensor.defined() ? std::optional<at::Tensor>(tensor) : std::nullopt;
-}
 
 void check(const StepState& state) {
   const auto is = [](const at::Tensor& tensor, int64_t dim, at::ScalarType dtype) {
@@ -88,11 +85,10 @@ StepDecisions step_control_(const StepState& state, const StepFindings& findings
       c10::Dispatcher::singleton().findSchemaOrThrow("ampctl::step_control_", "").typed<StepOp>();
   at::Tensor steps_done = state.steps_done;
   at::Tensor windows = state.windows;
-  return to_decisions(op.call(findings.found_inf, findings.norm, findings.loss_sum,
-                              optional(findings.samples), findings.planned_samples, state.lr_table,
-                              steps_done, windows, optional(state.scale), optional(state.growth_tracker),
-                              rules.growth_factor, rules.backoff_factor, rules.growth_interval,
-                              rules.clip_grad_norm));
+  return to_decisions(op.call(findings.found_inf, findings.norm, findings.loss_sum, maybe(findings.samples),
+                              findings.planned_samples, state.lr_table, steps_done, windows,
+                              maybe(state.scale), maybe(state.growth_tracker), rules.growth_factor,
+                              rules.backoff_factor, rules.growth_interval, rules.clip_grad_norm));
 }
 
 StepDecisions step_control_reference_(const StepState& state, const StepFindings& findings,
@@ -101,11 +97,10 @@ StepDecisions step_control_reference_(const StepState& state, const StepFindings
   const at::NoGradGuard no_grad;
   at::Tensor steps_done = state.steps_done;
   at::Tensor windows = state.windows;
-  return to_decisions(composition(findings.found_inf, findings.norm, findings.loss_sum,
-                                  optional(findings.samples), findings.planned_samples, state.lr_table,
-                                  steps_done, windows, optional(state.scale), optional(state.growth_tracker),
-                                  rules.growth_factor, rules.backoff_factor, rules.growth_interval,
-                                  rules.clip_grad_norm));
+  return to_decisions(composition(
+      findings.found_inf, findings.norm, findings.loss_sum, maybe(findings.samples), findings.planned_samples,
+      state.lr_table, steps_done, windows, maybe(state.scale), maybe(state.growth_tracker),
+      rules.growth_factor, rules.backoff_factor, rules.growth_interval, rules.clip_grad_norm));
 }
 
 TORCH_LIBRARY_FRAGMENT(ampctl, library) {

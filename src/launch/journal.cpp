@@ -1,24 +1,13 @@
 #include "launch/journal.h"
 
-#include <array>
-#include <ctime>
-
 #include <unistd.h>
 
+#include "base/utc_time.h"
 #include "launch/console.h"
 #include "launch/rank_files.h"
 
 namespace ampctl::launch {
 namespace {
-
-std::string now() {
-  const std::time_t seconds = std::time(nullptr);
-  std::tm parts{};
-  gmtime_r(&seconds, &parts);
-  std::array<char, sizeof("2026-01-31T23:59:59Z")> text{};
-  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text.data();
-}
 
 void say(const std::string& text) {
   // Nobody reads: the file has it.
@@ -40,7 +29,7 @@ void Journal::error(const std::string& text) const {
 }
 
 void Journal::record(const std::string& text) const {
-  const std::string line = now() + " " + text + "\n";
+  const std::string line = utc_now() + " " + text + "\n";
   // A full disk must not end what it would be reported about.
   [[maybe_unused]] const auto written = write(file_.get(), line.data(), line.size());
 }

@@ -1,4 +1,4 @@
-#include <array>
+#include <deque>
 #include <exception>
 
 #include <ATen/cuda/CUDAEvent.h>
@@ -57,12 +57,11 @@ StepGraph::~StepGraph() = default;
 void StepGraph::replay() { state_->graph.replay(); }
 
 struct StepsInFlight::State {
-  // A sleeping host leaves its core to the loader's threads.
-  static at::cuda::CUDAEvent event() {
-    return at::cuda::CUDAEvent(cudaEventDisableTiming | cudaEventBlockingSync);
+  State() {
+    // A sleeping host leaves its core to the loader's threads.
+    for (int64_t i = 0; i < kMost; ++i) ends.emplace_back(cudaEventDisableTiming | cudaEventBlockingSync);
   }
-  std::array<at::cuda::CUDAEvent, kMost> ends{event(), event(), event(), event(),
-                                              event(), event(), event(), event()};
+  std::deque<at::cuda::CUDAEvent> ends;
   int64_t added = 0;
 
   at::cuda::CUDAEvent& oldest_or_next() { return ends.at(static_cast<size_t>(added % kMost)); }

@@ -9,9 +9,7 @@
 #include "support/devices.h"
 
 #ifdef AMPCTL_WITH_CUDA
-#include <ATen/cuda/CUDAGraph.h>
-#include <c10/cuda/CUDAGuard.h>
-
+#include "support/captured.h"
 #include "support/no_sync.h"
 #endif
 
@@ -173,12 +171,10 @@ TEST_CASE("A replayed graph records the next row each time", "[gpu]") {
   const c10::Device device(at::kCUDA, 0);
   ScaleRecorder recorder(4, kParameters, device);
   RecordedStep recorded = step(0, device);
-  const c10::cuda::CUDAStreamGuard side(c10::cuda::getStreamFromPool());
-  at::cuda::CUDAGraph graph;
-  graph.capture_begin();
-  recorder.record(recorded);
-  recorded.step.add_(1);
-  graph.capture_end();
+  test::Captured graph([&] {
+    recorder.record(recorded);
+    recorded.step.add_(1);
+  });
   for (int i = 0; i < 3; ++i) graph.replay();
   const auto rows = recorder.drain().rows();
   REQUIRE(rows.size() == 3);

@@ -10,9 +10,7 @@
 #include "support/devices.h"
 
 #ifdef AMPCTL_WITH_CUDA
-#include <ATen/cuda/CUDAGraph.h>
-#include <c10/cuda/CUDAGuard.h>
-
+#include "support/captured.h"
 #include "support/no_sync.h"
 #endif
 
@@ -426,11 +424,8 @@ TEST_CASE("Batch norm reads nothing on the host and replays in a CUDA graph", "[
       const test::NoSync no_sync;
       CHECK_NOTHROW(run());
     }
-    const c10::cuda::CUDAStreamGuard side(c10::cuda::getStreamFromPool());
-    at::cuda::CUDAGraph graph;
-    graph.capture_begin();
-    const Outcome found = run();
-    graph.capture_end();
+    Outcome found;
+    test::Captured graph([&] { found = run(); });
     input.copy_(other);
     for (int replay = 0; replay < 3; ++replay) graph.replay();
     const Outcome wanted = expected(other, other, {grad, grad}, in_float64(inputs), Form::add_relu);
@@ -444,11 +439,7 @@ TEST_CASE("Tickets made while a graph is captured are not kept", "[gpu]") {
   const c10::Device device(c10::kCUDA, 0);
   at::Tensor kept;
   {
-    const c10::cuda::CUDAStreamGuard side(c10::cuda::getStreamFromPool());
-    at::cuda::CUDAGraph graph;
-    graph.capture_begin();
-    CHECK(kernels::batch_norm_tickets(kept, device).defined());
-    graph.capture_end();
+    const test::Captured graph([&] { CHECK(kernels::batch_norm_tickets(kept, device).defined()); });
   }
   CHECK_FALSE(kept.defined());
   CHECK(kernels::batch_norm_tickets(kept, device).is_same(kept));

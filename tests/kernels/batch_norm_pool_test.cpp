@@ -9,9 +9,7 @@
 #include "support/devices.h"
 
 #ifdef AMPCTL_WITH_CUDA
-#include <ATen/cuda/CUDAGraph.h>
-#include <c10/cuda/CUDAGuard.h>
-
+#include "support/captured.h"
 #include "support/no_sync.h"
 #endif
 
@@ -220,11 +218,8 @@ TEST_CASE("The stem repeats bit for bit, reads nothing on the host and replays i
   CHECK(at::equal(again.outputs[0], first.outputs[0]));
   for (size_t i = 0; i < first.grads.size(); ++i) CHECK(at::equal(again.grads[i], first.grads[i]));
 
-  const c10::cuda::CUDAStreamGuard side(c10::cuda::getStreamFromPool());
-  at::cuda::CUDAGraph graph;
-  graph.capture_begin();
-  const Outcome found = run();
-  graph.capture_end();
+  Outcome found;
+  test::Captured graph([&] { found = run(); });
   input.copy_(other);
   for (int replay = 0; replay < 2; ++replay) graph.replay();
   check_equal(found, expected(other, {grad, grad}, in_float64(inputs)), at::kHalf);

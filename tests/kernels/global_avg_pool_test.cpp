@@ -11,9 +11,7 @@
 #include "support/devices.h"
 
 #ifdef AMPCTL_WITH_CUDA
-#include <ATen/cuda/CUDAGraph.h>
-#include <c10/cuda/CUDAGuard.h>
-
+#include "support/captured.h"
 #include "support/no_sync.h"
 #endif
 
@@ -168,11 +166,7 @@ TEST_CASE("Global average pooling reads nothing on the host and replays in a CUD
     CHECK_NOTHROW(run());
   }
   const at::Tensor eager_grad = grad;
-  const c10::cuda::CUDAStreamGuard side(c10::cuda::getStreamFromPool());
-  at::cuda::CUDAGraph graph;
-  graph.capture_begin();
-  run();
-  graph.capture_end();
+  test::Captured graph(run);
   input.copy_(other);
   graph.replay();
   CHECK(at::equal(means, global_avg_pool2d(other)));

@@ -8,9 +8,7 @@
 #include "support/devices.h"
 
 #ifdef AMPCTL_WITH_CUDA
-#include <ATen/cuda/CUDAGraph.h>
-#include <c10/cuda/CUDAGuard.h>
-
+#include "support/captured.h"
 #include "support/no_sync.h"
 #endif
 
@@ -236,11 +234,7 @@ TEST_CASE("grad_stats reads nothing on the host and replays in a CUDA graph", "[
     const test::NoSync no_sync;
     CHECK_NOTHROW(stats = grad_stats(grads));
   }
-  const c10::cuda::CUDAStreamGuard side(c10::cuda::getStreamFromPool());
-  at::cuda::CUDAGraph graph;
-  graph.capture_begin();
-  stats = grad_stats(grads);
-  graph.capture_end();
+  test::Captured graph([&] { stats = grad_stats(grads); });
   grads[1][76].fill_(INFINITY);
   graph.replay();
   CHECK(flags(stats) == std::vector<int>{0, 1});

@@ -17,9 +17,8 @@
 
 #ifdef AMPCTL_WITH_CUDA
 #include <ATen/cuda/CUDAEvent.h>
-#include <ATen/cuda/CUDAGraph.h>
-#include <c10/cuda/CUDAGuard.h>
 
+#include "support/captured.h"
 #include "support/no_sync.h"
 #endif
 
@@ -338,11 +337,7 @@ TEST_CASE("Max pooling reads nothing on the host and replays in a CUDA graph", "
     const test::NoSync no_sync;
     CHECK_NOTHROW(run());
   }
-  const c10::cuda::CUDAStreamGuard side(c10::cuda::getStreamFromPool());
-  at::cuda::CUDAGraph graph;
-  graph.capture_begin();
-  run();
-  graph.capture_end();
+  test::Captured graph(run);
   input.copy_(other);
   graph.replay();
   const Outcome wanted = expected(other, grad, window);

@@ -12,9 +12,7 @@
 #include "support/devices.h"
 
 #ifdef AMPCTL_WITH_CUDA
-#include <ATen/cuda/CUDAGraph.h>
-#include <c10/cuda/CUDAGuard.h>
-
+#include "support/captured.h"
 #include "support/no_sync.h"
 #endif
 
@@ -302,14 +300,10 @@ TEST_CASE("Updates read nothing on the host and replay in a CUDA graph", "[gpu]"
     UpdateLists ours = some_lists(rule.state_kinds, device);
     UpdateLists theirs = clone(ours);
     const UpdateInputs given = inputs(device, 1);
-    const c10::cuda::CUDAStreamGuard side(c10::cuda::getStreamFromPool());
-    at::cuda::CUDAGraph graph;
-    graph.capture_begin();
-    {
+    test::Captured graph([&] {
       const test::NoSync no_sync;
       CHECK_NOTHROW(rule.update(ours, given));
-    }
-    graph.capture_end();
+    });
     for (int step = 1; step <= 4; ++step) {
       const bool skip = step == 3;
       UpdateLists fresh = clone(ours);

@@ -14,11 +14,10 @@
 #include "support/process.h"
 
 #ifdef AMPCTL_WITH_CUDA
-#include <ATen/cuda/CUDAGraph.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
-#include <c10/cuda/CUDAGuard.h>
 
+#include "support/captured.h"
 #include "support/no_sync.h"
 #endif
 
@@ -345,11 +344,7 @@ TEST_CASE("Softmax cross-entropy reads nothing on the host and replays in a CUDA
     const test::NoSync no_sync;
     CHECK_NOTHROW(run());
   }
-  const c10::cuda::CUDAStreamGuard side(c10::cuda::getStreamFromPool());
-  at::cuda::CUDAGraph graph;
-  graph.capture_begin();
-  run();
-  graph.capture_end();
+  test::Captured graph(run);
   logits.copy_(other);
   targets.copy_(others);
   graph.replay();

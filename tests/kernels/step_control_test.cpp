@@ -10,9 +10,7 @@
 #include "support/devices.h"
 
 #ifdef AMPCTL_WITH_CUDA
-#include <ATen/cuda/CUDAGraph.h>
-#include <c10/cuda/CUDAGuard.h>
-
+#include "support/captured.h"
 #include "support/no_sync.h"
 #endif
 
@@ -195,15 +193,11 @@ TEST_CASE("step_control_ reads nothing on the host and replays in a CUDA graph",
   const c10::Device device(at::kCUDA, 0);
   const StepState state = fresh_state(device);
   const StepFindings found = findings(device, false);
-  const c10::cuda::CUDAStreamGuard side(c10::cuda::getStreamFromPool());
-  at::cuda::CUDAGraph graph;
   StepDecisions decisions;
-  graph.capture_begin();
-  {
+  test::Captured graph([&] {
     const test::NoSync no_sync;
     CHECK_NOTHROW(decisions = kernels::step_control_(state, found, {}));
-  }
-  graph.capture_end();
+  });
   for (int step = 0; step < 5; ++step) {
     found.found_inf.fill_(step == 2 ? 1.0 : 0.0);
     graph.replay();
