@@ -22,6 +22,10 @@ at::Tensor norm_relu(BatchNorm2d& norm, ReLU& relu, const at::Tensor& input);
 ForkedTensor norm_add_relu(BatchNorm2d& norm, ReLU& relu, const at::Tensor& input,
                            const at::Tensor& residual);
 
+/// relu(norm(input) + shortcut_norm(shortcut_input)), in the dtype of norm(input), for two readers.
+ForkedTensor norms_add_relu(BatchNorm2d& norm, ReLU& relu, const at::Tensor& input,
+                            BatchNorm2d& shortcut_norm, const at::Tensor& shortcut_input);
+
 /// pool(relu(norm(input))), for two readers.
 ForkedTensor norm_relu_pool(BatchNorm2d& norm, ReLU& relu, MaxPool2d& pool, const at::Tensor& input);
 
