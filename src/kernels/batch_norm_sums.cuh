@@ -50,7 +50,7 @@ __device__ inline float2 block_sums(GroupSums& shared, float (&first)[kBatchNorm
   return shared.total();
 }
 
-__device__ inline float2* partials_of(float* partials, unsigned slice, unsigned pair) {
+__device__ inline float2* partials_of(float* partials, unsigned slice, unsigned pair = 0) {
   const unsigned group = pair * gridDim.x + blockIdx.x;
   return reinterpret_cast<float2*>(partials) + (group * gridDim.y + slice) * kBatchNormGroup;
 }
