@@ -11,9 +11,13 @@
 namespace ampctl::kernels {
 namespace {
 
-/// Packs of each tensor that a thread has on the way at once, beside the constants of two norms.
+/// Packs of each tensor that a thread has on the way at once when it makes sums,
 template <typename T>
-constexpr int kSteps = sizeof(T) == sizeof(float) ? 1 : 2;
+constexpr int kSumSteps = sizeof(T) == sizeof(float) ? 2 : 4;
+
+/// and when it goes over the elements, where it holds more constants of the two norms.
+template <typename T>
+constexpr int kElementSteps = sizeof(T) == sizeof(float) ? 1 : 2;
 
 constexpr int kApplyBlocks = 3;
 constexpr int kInputBlocks = 2;
@@ -73,12 +77,12 @@ __global__ void __launch_bounds__(kSumThreads, 1)
     const unsigned pack = place.channel / kBatchNormPack;
     for (unsigned tile = blockIdx.y; tile < slices.tiles; tile += slices.slices) {
       const unsigned begin = tile * slices.tile_rows + place.row;
-      ReaderGradients<T, kTwoGradients> gradients[kSteps<T>];
-      ChannelPack<T> first_input[kSteps<T>];
-      ChannelPack<T> second_input[kSteps<T>];
-      unsigned positive[kSteps<T>] = {};
+      ReaderGradients<T, kTwoGradients> gradients[kSumSteps<T>];
+      ChannelPack<T> first_input[kSumSteps<T>];
+      ChannelPack<T> second_input[kSumSteps<T>];
+      unsigned positive[kSumSteps<T>] = {};
 #pragma unroll
-      for (int i = 0; i < kSteps<T>; ++i) {
+      for (int i = 0; i < kSumSteps<T>; ++i) {
         const unsigned row = begin + i * kSumRows;
         if (row >= slices.rows) continue;
         const int64_t index = int64_t{row} * row_packs + pack;
@@ -89,7 +93,7 @@ __global__ void __launch_bounds__(kSumThreads, 1)
         positive[i] = tensors.positive[index];
       }
 #pragma unroll
-      for (int i = 0; i < kSteps<T>; ++i) {
+      for (int i = 0; i < kSumSteps<T>; ++i) {
         const unsigned row = begin + i * kSumRows;
         if (row >= slices.rows) continue;
         float values[kBatchNormPack];
@@ -175,7 +179,7 @@ template <typename T, bool kTwoGradients>
 void sums(const BatchNormShape& shape, const BatchNormPairBackward& tensors, const BatchNormScratch& scratch,
           cudaStream_t stream) {
   const int groups = batch_norm_groups(shape.channels);
-  const RowSlices slices = RowSlices::plan(shape.rows, kSteps<T>, groups, shape.multiprocessors);
+  const RowSlices slices = RowSlices::plan(shape.rows, kSumSteps<T>, groups, shape.multiprocessors);
   pair_sums_kernel<T, kTwoGradients>
       <<<dim3(groups, slices.slices), kSumThreads, 0, stream>>>(slices, shape.channels, tensors, scratch);
 }
@@ -197,7 +201,7 @@ cudaError_t launch_batch_norm_pair_apply(const BatchNormShape& shape, const Batc
     if (is_small(shape)) {
       apply_in_steps<T, 1>(shape, first, second, output, positive, stream);
     } else {
-      apply_in_steps<T, kSteps<T>>(shape, first, second, output, positive, stream);
+      apply_in_steps<T, kElementSteps<T>>(shape, first, second, output, positive, stream);
     }
   });
   return cudaGetLastError();
@@ -215,7 +219,7 @@ cudaError_t launch_batch_norm_pair_backward(const BatchNormShape& shape, const B
     if (is_small(shape)) {
       input_in_steps<T, 1>(shape, tensors, stream);
     } else {
-      input_in_steps<T, kSteps<T>>(shape, tensors, stream);
+      input_in_steps<T, kElementSteps<T>>(shape, tensors, stream);
     }
   });
   return cudaGetLastError();
