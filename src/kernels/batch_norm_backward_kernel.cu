@@ -33,8 +33,7 @@ __global__ void __launch_bounds__(kSumThreads, 1)
     const unsigned pack = place.channel / kBatchNormPack;
     for (unsigned tile = blockIdx.y; tile < slices.tiles; tile += slices.slices) {
       const unsigned begin = tile * slices.tile_rows + place.row;
-      ChannelPack<T> gradient[kSteps<T>];
-      ChannelPack<T> second[kTwoGradients ? kSteps<T> : 1];
+      ReaderGradients<T, kTwoGradients> gradients[kSteps<T>];
       ChannelPack<T> input[kSteps<T>];
       unsigned positive[kSteps<T>] = {};
 #pragma unroll
@@ -42,8 +41,8 @@ __global__ void __launch_bounds__(kSumThreads, 1)
         const unsigned row = begin + i * kSumRows;
         if (row >= slices.rows) continue;
         const int64_t index = int64_t{row} * row_packs + pack;
-        gradient[i] = ChannelPack<T>::load(tensors.grad_output, index);
-        if constexpr (kTwoGradients) second[i] = ChannelPack<T>::load(tensors.grad_second, index);
+        gradients[i] =
+            ReaderGradients<T, kTwoGradients>::load(tensors.grad_output, tensors.grad_second, index);
         input[i] = ChannelPack<T>::load(tensors.input, index);
         if constexpr (kAdds) positive[i] = tensors.positive[index];
       }
@@ -53,21 +52,11 @@ __global__ void __launch_bounds__(kSumThreads, 1)
         if (row >= slices.rows) continue;
         float values[kBatchNormPack];
         float x[kBatchNormPack];
-        gradient[i].unpack(values);
+        gradients[i].sum(values);
         input[i].unpack(x);
-        if constexpr (kTwoGradients) {
-          float other[kBatchNormPack];
-          second[i].unpack(other);
-#pragma unroll
-          for (int c = 0; c < kBatchNormPack; ++c) values[c] += other[c];
-        }
         if constexpr (kForm == BatchNormForm::relu) pass_relu_backward(values, x, affine);
         if constexpr (kAdds) {
-          pass_relu_backward(values, positive[i]);
-          // The second kernel reads what is stored here: both see the same rounded gradient.
-          const auto rounded = ChannelPack<T>::pack(values);
-          rounded.store(tensors.grad_residual, int64_t{row} * row_packs + pack);
-          rounded.unpack(values);
+          store_passed<T>(values, positive[i], tensors.grad_residual, int64_t{row} * row_packs + pack);
         }
 #pragma unroll
         for (int c = 0; c < kBatchNormPack; ++c) {

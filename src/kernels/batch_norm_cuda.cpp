@@ -95,8 +95,8 @@ BatchNormChannels batch_norm_channels(const BatchNormSaved& saved) {
 }
 
 BatchNormWorkspace::BatchNormWorkspace(const BatchNormShape& shape, const at::Tensor& tickets,
-                                       BatchNormPass pass)
-    : partials_(at::empty({batch_norm_partials(shape.channels, shape.multiprocessors)},
+                                       BatchNormPass pass, int pairs)
+    : partials_(at::empty({batch_norm_partials(shape.channels, shape.multiprocessors, pairs)},
                           tickets.options().dtype(at::kFloat))),
       tickets_(tickets.narrow(0, static_cast<int64_t>(pass) * kBatchNormMaxGroups, kBatchNormMaxGroups)) {}
 

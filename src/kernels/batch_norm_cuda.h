@@ -19,11 +19,12 @@ bool is_batch_norm_readable(const at::Tensor& images);
 
 BatchNormChannels batch_norm_channels(const BatchNormSaved& saved);
 
-/// Memory for the partial sums of one pass, and which half of the tickets it takes.
+/// Memory for the partial sums of one pass (batch_norm_partials), and which half of the tickets it takes.
 enum class BatchNormPass : int64_t { forward, backward };
 class BatchNormWorkspace {
  public:
-  BatchNormWorkspace(const BatchNormShape& shape, const at::Tensor& tickets, BatchNormPass pass);
+  BatchNormWorkspace(const BatchNormShape& shape, const at::Tensor& tickets, BatchNormPass pass,
+                     int pairs = 1);
   [[nodiscard]] BatchNormScratch scratch() const;
 
  private:

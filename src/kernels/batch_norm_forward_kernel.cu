@@ -170,18 +170,11 @@ __global__ void __launch_bounds__(kElementThreads, kForm == BatchNormForm::add_r
       if constexpr (kAdds) {
         float added[kBatchNormPack];
         residual[i].unpack(added);
-        unsigned positive = 0;
 #pragma unroll
-        for (int c = 0; c < kBatchNormPack; ++c) {
-          values[c] += added[c];
-          positive |= static_cast<unsigned>(passes_relu(values[c])) << c;
-        }
-        tensors.positive[pack] = static_cast<uint8_t>(positive);
+        for (int c = 0; c < kBatchNormPack; ++c) values[c] += added[c];
+        tensors.positive[pack] = static_cast<uint8_t>(relu(values));
       }
-      if constexpr (kForm != BatchNormForm::plain) {
-#pragma unroll
-        for (int c = 0; c < kBatchNormPack; ++c) values[c] = passes_relu(values[c]) ? values[c] : 0.0F;
-      }
+      if constexpr (kForm == BatchNormForm::relu) relu(values);
       ChannelPack<T>::pack(values).store(tensors.output, pack);
     }
   });

@@ -10,6 +10,28 @@
 
 namespace ampctl::kernels {
 
+/// A pack of the output's gradient from each of its one or two readers.
+template <typename T, bool kTwoGradients>
+struct ReaderGradients {
+  ChannelPack<T> packs[kTwoGradients ? 2 : 1];
+
+  static __device__ ReaderGradients load(const void* first, const void* second, int64_t index) {
+    ReaderGradients gradients;
+    gradients.packs[0] = ChannelPack<T>::load(first, index);
+    if constexpr (kTwoGradients) gradients.packs[1] = ChannelPack<T>::load(second, index);
+    return gradients;
+  }
+  __device__ void sum(float (&values)[kBatchNormPack]) const {
+    packs[0].unpack(values);
+    if constexpr (kTwoGradients) {
+      float other[kBatchNormPack];
+      packs[1].unpack(other);
+#pragma unroll
+      for (int c = 0; c < kBatchNormPack; ++c) values[c] += other[c];
+    }
+  }
+};
+
 /// Of a gradient's elements those stay of which the output was positive: worked out from the input anew,
 __device__ inline void pass_relu_backward(float (&gradient)[kBatchNormPack],
                                           const float (&input)[kBatchNormPack], const Affine& affine) {
@@ -25,17 +47,23 @@ __device__ inline void pass_relu_backward(float (&gradient)[kBatchNormPack], uns
   for (int c = 0; c < kBatchNormPack; ++c) gradient[c] = (positive >> c & 1U) != 0 ? gradient[c] : 0.0F;
 }
 
+/// The same, rounded and stored: the kernel that reads it next and this one see the same gradient.
+template <typename T>
+__device__ void store_passed(float (&gradient)[kBatchNormPack], unsigned positive, void* gradients,
+                             int64_t index) {
+  pass_relu_backward(gradient, positive);
+  const auto rounded = ChannelPack<T>::pack(gradient);
+  rounded.store(gradients, index);
+  rounded.unpack(gradient);
+}
+
 /// From the threads' sums of g and g d to the gradients of weight and bias.
 __device__ inline void finish_gradient_sums(GroupSums& shared, const BatchNormScratch& scratch,
                                             float (&sums)[kBatchNormPack], float (&products)[kBatchNormPack],
                                             int channels, const float* invstd, float* grad_weight,
                                             float* grad_bias) {
   if (!leave_partials(scratch, block_sums(shared, sums, products))) return;
-  const float2 all =
-      sum_slices(shared, scratch, [](float2& sum, const float2& partial, unsigned /*slice*/, unsigned) {
-        sum.x += partial.x;
-        sum.y += partial.y;
-      });
+  const float2 all = add_slices(shared, scratch);
   const int channel = static_cast<int>(blockIdx.x * kBatchNormGroup + threadIdx.x);
   if (threadIdx.x >= kBatchNormGroup || channel >= channels) return;
   grad_bias[channel] = all.x;

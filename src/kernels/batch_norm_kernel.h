@@ -37,11 +37,11 @@ constexpr int batch_norm_groups(int channels) { return (channels + kBatchNormGro
 /// Blocks that sum on one multiprocessor at a time, at most.
 constexpr int kBatchNormSumBlocks = 2;
 
-/// Floats that the partial sums take.
-constexpr int64_t batch_norm_partials(int channels, int multiprocessors) {
+/// Floats that the partial sums take, of `pairs` times two sums a channel.
+constexpr int64_t batch_norm_partials(int channels, int multiprocessors, int pairs = 1) {
   const int64_t blocks = int64_t{kBatchNormSumBlocks} * multiprocessors;
   const int64_t groups = batch_norm_groups(channels);
-  return (blocks > groups ? blocks : groups) * kBatchNormGroup * 2;
+  return (blocks > groups ? blocks : groups) * kBatchNormGroup * 2 * pairs;
 }
 
 /// Device memory of one launch. Tickets are zeros before and after: a pass counts its finished blocks there.

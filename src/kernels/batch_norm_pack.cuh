@@ -109,4 +109,15 @@ struct Affine {
 /// Whether ReLU lets a value and its gradient pass. A NaN passes, as in PyTorch.
 __device__ inline bool passes_relu(float value) { return !(value <= 0.0F); }
 
+/// ReLU; returns a bit a channel, the first in the lowest one, where it let the value pass.
+__device__ inline unsigned relu(float (&values)[kBatchNormPack]) {
+  unsigned positive = 0;
+#pragma unroll
+  for (int c = 0; c < kBatchNormPack; ++c) {
+    positive |= static_cast<unsigned>(passes_relu(values[c])) << c;
+    values[c] = passes_relu(values[c]) ? values[c] : 0.0F;
+  }
+  return positive;
+}
+
 }  // namespace ampctl::kernels

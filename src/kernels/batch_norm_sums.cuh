@@ -1,4 +1,4 @@
-// Two sums a channel over the rows of a matrix, in a fixed order. C++17.
+// Two sums a channel over the rows of a matrix, or several such pairs, in a fixed order. C++17.
 //
 // A block sums a group of channels over a slice of the rows and leaves its partial sums; the group's block
 // that finishes last puts all slices together.
@@ -50,16 +50,21 @@ __device__ inline float2 block_sums(GroupSums& shared, float (&first)[kBatchNorm
   return shared.total();
 }
 
-__device__ inline float2* partials_of(float* partials, unsigned slice) {
-  return reinterpret_cast<float2*>(partials) + (blockIdx.x * gridDim.y + slice) * kBatchNormGroup;
+__device__ inline float2* partials_of(float* partials, unsigned slice, unsigned pair = 0) {
+  const unsigned group = pair * gridDim.x + blockIdx.x;
+  return reinterpret_cast<float2*>(partials) + (group * gridDim.y + slice) * kBatchNormGroup;
 }
 
 /// Leaves the block's partial sums, of which the first kBatchNormGroup threads hold a channel each. True in
 /// the group's last block, which then sees those of all slices.
-__device__ inline bool leave_partials(const BatchNormScratch& scratch, float2 sums) {
+template <unsigned kPairs>
+__device__ bool leave_partials(const BatchNormScratch& scratch, const float2 (&sums)[kPairs]) {
   __shared__ bool is_last;
   if (threadIdx.x < kBatchNormGroup) {
-    __stcg(partials_of(scratch.partials, blockIdx.y) + threadIdx.x, sums);
+#pragma unroll
+    for (unsigned pair = 0; pair < kPairs; ++pair) {
+      __stcg(partials_of(scratch.partials, blockIdx.y, pair) + threadIdx.x, sums[pair]);
+    }
     __threadfence();
   }
   __syncthreads();
@@ -73,17 +78,22 @@ __device__ inline bool leave_partials(const BatchNormScratch& scratch, float2 su
   return is_last;
 }
 
-/// Puts the slices together: `add(sums, partial, slice, channel)` for each, in a fixed order; the result as
-/// GroupSums::total.
+__device__ inline bool leave_partials(const BatchNormScratch& scratch, float2 sums) {
+  const float2 one[] = {sums};
+  return leave_partials(scratch, one);
+}
+
+/// Puts the slices of one pair together: `add(sums, partial, slice, channel)` for each, in a fixed order; the
+/// result as GroupSums::total.
 template <typename Add>
-__device__ float2 sum_slices(GroupSums& shared, const BatchNormScratch& scratch, Add add) {
+__device__ float2 sum_slices(GroupSums& shared, const BatchNormScratch& scratch, Add add, unsigned pair = 0) {
   constexpr int kChannels = 2;  // 16 bytes of partial sums a lane
   const unsigned warp = threadIdx.x / kWarp;
   const unsigned channel = threadIdx.x % kWarp * kChannels;
   float2 sums[kChannels] = {};
 #pragma unroll 8
   for (unsigned slice = warp; slice < gridDim.y; slice += kSumWarps) {
-    const auto* from = partials_of(scratch.partials, slice) + channel;
+    const auto* from = partials_of(scratch.partials, slice, pair) + channel;
     const float4 partial = __ldcg(reinterpret_cast<const float4*>(from));
     add(sums[0], make_float2(partial.x, partial.y), slice, channel);
     add(sums[1], make_float2(partial.z, partial.w), slice, channel + 1);
@@ -91,6 +101,15 @@ __device__ float2 sum_slices(GroupSums& shared, const BatchNormScratch& scratch,
 #pragma unroll
   for (int c = 0; c < kChannels; ++c) shared.values[warp][channel + c] = sums[c];
   return shared.total();
+}
+
+/// The same where the slices' sums are just added.
+__device__ inline float2 add_slices(GroupSums& shared, const BatchNormScratch& scratch, unsigned pair = 0) {
+  const auto add = [](float2& sum, const float2& partial, unsigned /*slice*/, unsigned /*channel*/) {
+    sum.x += partial.x;
+    sum.y += partial.y;
+  };
+  return sum_slices(shared, scratch, add, pair);
 }
 
 }  // namespace ampctl::kernels

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "nn/batch_norm_act.h"
@@ -10,12 +11,23 @@
 
 namespace ampctl::model {
 
+/// The shortcut of a block that changes the shape: a convolution and a batch norm. torch.nn.Sequential, in
+/// whose place they may also be called one by one.
+struct Downsample {
+  std::shared_ptr<nn::Conv2d> conv;
+  std::shared_ptr<nn::BatchNorm2d> norm;
+  nn::LayerPtr sequential;
+
+  explicit Downsample(const nn::Conv2dOptions& options);
+};
+
 /// torchvision's BasicBlock and Bottleneck: convolutions conv1, conv2, ..., each followed by a batch norm
 /// bn1, bn2, ..., with ReLU between them; the shortcut is added to the last norm's output, and ReLU follows.
 class ResidualBlock : public nn::Layer {
  public:
-  /// `downsample` (may be null) brings the input to the output's shape.
-  ResidualBlock(const std::vector<nn::Conv2dOptions>& convolutions, const nn::LayerPtr& downsample);
+  /// `downsample` (may be absent) brings the input to the output's shape.
+  ResidualBlock(const std::vector<nn::Conv2dOptions>& convolutions,
+                const std::optional<Downsample>& downsample);
 
   [[nodiscard]] const at::Tensor& last_norm_weight() const { return norms_.back()->weight(); }
 
@@ -33,7 +45,7 @@ class ResidualBlock : public nn::Layer {
   std::shared_ptr<nn::ReLU> relu_;
   std::vector<std::shared_ptr<nn::Conv2d>> convs_;
   std::vector<std::shared_ptr<nn::BatchNorm2d>> norms_;
-  nn::LayerPtr downsample_;
+  std::optional<Downsample> downsample_;
 };
 
 }  // namespace ampctl::model

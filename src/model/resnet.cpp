@@ -1,6 +1,7 @@
 #include "model/resnet.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -104,11 +105,9 @@ class ResNet : public nn::Layer {
     Blocks made;
     for (int64_t block = 0; block < blocks; ++block) {
       // torchvision makes the shortcut before the block, which fixes the order of random numbers.
-      nn::LayerPtr downsample;
+      std::optional<Downsample> downsample;
       if (stride != 1 || in_channels != out_channels) {
-        auto conv = std::make_shared<nn::Conv2d>(conv1x1(in_channels, out_channels, stride));
-        downsample = std::make_shared<nn::Sequential>(
-            std::vector<nn::LayerPtr>{conv, std::make_shared<nn::BatchNorm2d>(out_channels)});
+        downsample.emplace(conv1x1(in_channels, out_channels, stride));
       }
       made.push_back(
           std::make_shared<ResidualBlock>(convolutions(kind, in_channels, width, stride), downsample));

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "kernels/batch_norm_act.h"
+#include "kernels/batch_norm_pair.h"
 #include "kernels/batch_norm_pool.h"
 
 namespace ampctl::nn {
@@ -32,6 +33,18 @@ ForkedTensor norm_add_relu(BatchNorm2d& norm, ReLU& relu, const Convolved& input
   sum.add_(residual);
   const at::Tensor output = relu(sum);
   return {output, output};
+}
+
+ForkedTensor norms_add_relu(BatchNorm2d& norm, ReLU& relu, const Convolved& input, BatchNorm2d& shortcut_norm,
+                            const Convolved& shortcut) {
+  if (may_fuse(relu) && shortcut.output.scalar_type() == input.output.scalar_type()) {
+    const auto inputs = norm.fused_inputs(input);
+    const auto shortcut_inputs = shortcut_norm.fused_inputs(shortcut);
+    if (inputs && shortcut_inputs) {
+      return kernels::batch_norm_pair_add_relu(input.output, *inputs, shortcut.output, *shortcut_inputs);
+    }
+  }
+  return norm_add_relu(norm, relu, input, shortcut_norm(shortcut.output));
 }
 
 ForkedTensor norm_relu_pool(BatchNorm2d& norm, ReLU& relu, MaxPool2d& pool, const Convolved& input) {

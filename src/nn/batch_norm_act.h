@@ -23,6 +23,11 @@ at::Tensor norm_relu(BatchNorm2d& norm, ReLU& relu, const Convolved& input);
 /// relu(norm(input.output) + residual), in the dtype of norm(input.output), for two readers.
 ForkedTensor norm_add_relu(BatchNorm2d& norm, ReLU& relu, const Convolved& input, const at::Tensor& residual);
 
+/// relu(norm(input.output) + shortcut_norm(shortcut.output)), in the dtype of norm(input.output), for two
+/// readers.
+ForkedTensor norms_add_relu(BatchNorm2d& norm, ReLU& relu, const Convolved& input, BatchNorm2d& shortcut_norm,
+                            const Convolved& shortcut);
+
 /// pool(relu(norm(input.output))), for two readers.
 ForkedTensor norm_relu_pool(BatchNorm2d& norm, ReLU& relu, MaxPool2d& pool, const Convolved& input);
 

@@ -8,6 +8,7 @@
 #include <c10/cuda/CUDAGuard.h>
 
 #include "batch_norm_fixture.h"
+#include "kernels/batch_norm_pair.h"
 #include "kernels/batch_norm_pool.h"
 #include "support/catch.h"
 #include "support/gpu_time.h"
@@ -43,6 +44,8 @@ struct Times {
 // How often the passes move the tensor through memory, masks aside.
 constexpr double forward_moves(Form form) { return form == Form::add_relu ? 4 : 3; }
 constexpr double backward_moves(Form form) { return form == Form::add_relu ? 7 : 5; }
+constexpr double kPairForwardMoves = 5;
+constexpr double kPairBackwardMoves = 10;
 
 const char* text(Form form) {
   if (form == Form::plain) return "plain";
@@ -91,6 +94,43 @@ void print_stem(at::ScalarType dtype, int64_t batch) {
               theirs.forward, own.backward, theirs.backward);
 }
 
+// The ends of the four blocks with a norm in the shortcut, beside the two operators for one norm each.
+void print_pairs(at::ScalarType dtype, int64_t batch) {
+  Times own_sum;
+  Times apart_sum;
+  for (const auto& norm : kNorms) {
+    if (norm.form != Form::plain) continue;
+    const auto images = [&] {
+      return at::randn({batch, norm.channels, norm.size, norm.size},
+                       at::TensorOptions(at::kCUDA).dtype(dtype))
+          .contiguous(at::MemoryFormat::ChannelsLast)
+          .set_requires_grad(true);
+    };
+    const at::Tensor x = images();
+    const at::Tensor z = images();
+    const BatchNormInputs inputs = test::batch_norm_inputs(norm.channels, dtype, at::kCUDA);
+    const BatchNormInputs shortcut = test::batch_norm_inputs(norm.channels, dtype, at::kCUDA);
+    const Times own = measure(x, z, inputs, [&](const at::Tensor& first, const at::Tensor& second) {
+      return kernels::batch_norm_pair_fused(first, inputs, second, shortcut, 2);
+    });
+    const Times apart = measure(x, z, inputs, [&](const at::Tensor& first, const at::Tensor& second) {
+      const at::Tensor residual = kernels::batch_norm_act_fused(second, {}, shortcut, /*relu=*/false, 1)[0];
+      return kernels::batch_norm_act_fused(first, residual, inputs, /*relu=*/true, 2);
+    });
+    const double gigabytes = static_cast<double>(x.nbytes()) * 1e-9;
+    std::printf("pair     %4d x %3d^2: forward %.4f (%4.0f) apart %.4f; backward %.4f (%4.0f) apart %.4f\n",
+                static_cast<int>(norm.channels), static_cast<int>(norm.size), own.forward,
+                gigabytes * kPairForwardMoves / (own.forward * 1e-3), apart.forward, own.backward,
+                gigabytes * kPairBackwardMoves / (own.backward * 1e-3), apart.backward);
+    own_sum.forward += own.forward;
+    own_sum.backward += own.backward;
+    apart_sum.forward += apart.forward;
+    apart_sum.backward += apart.backward;
+  }
+  std::printf("all 4 pairs: forward %.3f ms, backward %.3f ms; apart %.3f and %.3f\n", own_sum.forward,
+              own_sum.backward, apart_sum.forward, apart_sum.backward);
+}
+
 void compare(at::ScalarType dtype, int64_t batch) {
   Times own_sum;
   Times stock_sum;
@@ -126,6 +166,7 @@ void compare(at::ScalarType dtype, int64_t batch) {
     stock_sum.backward += count * theirs.backward;
   }
   print_stem(dtype, batch);
+  print_pairs(dtype, batch);
   std::printf("all 53: forward %.3f ms, backward %.3f ms; PyTorch %.3f and %.3f\n", own_sum.forward,
               own_sum.backward, stock_sum.forward, stock_sum.backward);
 }

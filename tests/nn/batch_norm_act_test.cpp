@@ -19,18 +19,21 @@ constexpr int64_t kChannels = 16;
 /// Layers that follow each other, with parameters that differ from channel to channel.
 struct Layers {
   nn::BatchNorm2d norm{kChannels};
+  nn::BatchNorm2d shortcut_norm{kChannels};
   nn::ReLU relu;
   nn::MaxPool2d pool{{.kernel_size = 3, .stride = 2, .padding = 1}};
 
   explicit Layers(c10::Device device) {
     at::manual_seed(1);
     const at::NoGradGuard no_grad;
-    for (auto& parameter : norm.parameters()) parameter.uniform_(0.5, 1.5);
-    norm.to(device);
+    for (auto* each : {&norm, &shortcut_norm}) {
+      for (auto& parameter : each->parameters()) parameter.uniform_(0.5, 1.5);
+      each->to(device);
+    }
   }
   void set_fused(bool value) {
-    for (nn::Layer* layer :
-         {static_cast<nn::Layer*>(&norm), static_cast<nn::Layer*>(&relu), static_cast<nn::Layer*>(&pool)}) {
+    for (nn::Layer* layer : {static_cast<nn::Layer*>(&norm), static_cast<nn::Layer*>(&shortcut_norm),
+                             static_cast<nn::Layer*>(&relu), static_cast<nn::Layer*>(&pool)}) {
       nn::set_fused(*layer, value);
     }
   }
@@ -51,6 +54,12 @@ const std::vector<Call> kCalls{
     {"norm_add_relu",
      [](Layers& layers, const at::Tensor& x) {
        return nn::norm_add_relu(layers.norm, layers.relu, {x, {}}, x.flip({0}).contiguous()).second;
+     }},
+    {"norms_add_relu",
+     [](Layers& layers, const at::Tensor& x) {
+       return nn::norms_add_relu(layers.norm, layers.relu, {x, {}}, layers.shortcut_norm,
+                                 {x.flip({0}).contiguous(at::MemoryFormat::ChannelsLast), {}})
+           .second;
      }},
     {"norm_relu_pool", [](Layers& layers, const at::Tensor& x) {
        return nn::norm_relu_pool(layers.norm, layers.relu, layers.pool, {x, {}}).first;
@@ -91,8 +100,10 @@ void check_fused_equals_stock(c10::Device device) {
       Layers fused(device);
       Layers stock(device);
       stock.set_fused(false);
-      fused.norm.train(training);
-      stock.norm.train(training);
+      for (auto* layers : {&fused, &stock}) {
+        layers->norm.train(training);
+        layers->shortcut_norm.train(training);
+      }
       CHECK(fused.norm.fused_inputs({input, {}}).has_value() == (device.is_cuda() && training));
       CHECK_FALSE(stock.norm.fused_inputs({input, {}}).has_value());
       fused.buffer("num_batches_tracked").zero_();
