@@ -24,10 +24,11 @@ using torch::autograd::variable_list;
 
 using Op = std::vector<at::Tensor>(const at::Tensor&, const MaybeTensor&, const at::Tensor&,
                                    const at::Tensor&, const MaybeTensor&, const MaybeTensor&,
-                                   const MaybeTensor&, const MaybeTensor&, double, double, bool, int64_t);
+                                   const MaybeTensor&, const MaybeTensor&, const MaybeTensor&, double, double,
+                                   bool, int64_t);
 using ForwardOp = BatchNormPassed(const at::Tensor&, const MaybeTensor&, const at::Tensor&, const at::Tensor&,
                                   const MaybeTensor&, const MaybeTensor&, const MaybeTensor&,
-                                  const MaybeTensor&, double, double, bool);
+                                  const MaybeTensor&, const MaybeTensor&, double, double, bool);
 using BackwardOp = BatchNormGradients(const MaybeTensor&, const MaybeTensor&, const at::Tensor&,
                                       const MaybeTensor&, const at::Tensor&, const at::Tensor&,
                                       const at::Tensor&, const at::Tensor&, const MaybeTensor&, bool);
@@ -38,7 +39,7 @@ BatchNormPassed call_forward(const at::Tensor& input, const at::Tensor& residual
       c10::Dispatcher::singleton().findSchemaOrThrow("ampctl::batch_norm_act_forward", "").typed<ForwardOp>();
   return op.call(input, maybe(residual), inputs.weight, inputs.bias, maybe(inputs.running_mean),
                  maybe(inputs.running_var), maybe(inputs.num_batches_tracked), maybe(inputs.tickets),
-                 inputs.momentum, inputs.eps, relu);
+                 maybe(inputs.sums), inputs.momentum, inputs.eps, relu);
 }
 
 BatchNormGradients call_backward(const at::Tensor& grad_output, const at::Tensor& grad_second,
@@ -115,9 +116,10 @@ std::vector<at::Tensor> composite(const at::Tensor& input, const MaybeTensor& re
                                   const at::Tensor& weight, const at::Tensor& bias,
                                   const MaybeTensor& running_mean, const MaybeTensor& running_var,
                                   const MaybeTensor& num_batches_tracked, const MaybeTensor& tickets,
-                                  double momentum, double eps, bool relu, int64_t readers) {
-  const BatchNormInputs inputs =
-      batch_norm_inputs(weight, bias, running_mean, running_var, num_batches_tracked, tickets, momentum, eps);
+                                  const MaybeTensor& sums, double momentum, double eps, bool relu,
+                                  int64_t readers) {
+  const BatchNormInputs inputs = batch_norm_inputs(weight, bias, running_mean, running_var,
+                                                   num_batches_tracked, tickets, sums, momentum, eps);
   const at::Tensor added = residual.value_or(at::Tensor());
   check(input, added, relu, readers);
   const bool has_kernel = has_batch_norm_kernel(input, inputs) &&
@@ -132,17 +134,18 @@ std::vector<at::Tensor> call(const at::Tensor& input, const at::Tensor& residual
       c10::Dispatcher::singleton().findSchemaOrThrow("ampctl::batch_norm_act", "").typed<Op>();
   return op.call(input, maybe(residual), inputs.weight, inputs.bias, maybe(inputs.running_mean),
                  maybe(inputs.running_var), maybe(inputs.num_batches_tracked), maybe(inputs.tickets),
-                 inputs.momentum, inputs.eps, relu, readers);
+                 maybe(inputs.sums), inputs.momentum, inputs.eps, relu, readers);
 }
 
 BatchNormPassed forward_composition(const at::Tensor& input, const MaybeTensor& residual,
                                     const at::Tensor& weight, const at::Tensor& bias,
                                     const MaybeTensor& running_mean, const MaybeTensor& running_var,
                                     const MaybeTensor& num_batches_tracked, const MaybeTensor& tickets,
-                                    double momentum, double eps, bool relu) {
+                                    const MaybeTensor& sums, double momentum, double eps, bool relu) {
   return batch_norm_act_forward_reference(
       input, residual.value_or(at::Tensor()),
-      batch_norm_inputs(weight, bias, running_mean, running_var, num_batches_tracked, tickets, momentum, eps),
+      batch_norm_inputs(weight, bias, running_mean, running_var, num_batches_tracked, tickets, sums, momentum,
+                        eps),
       relu);
 }
 
@@ -162,7 +165,7 @@ BatchNormGradients backward_composition(const MaybeTensor& grad_output, const Ma
 BatchNormInputs batch_norm_inputs(const at::Tensor& weight, const at::Tensor& bias,
                                   const MaybeTensor& running_mean, const MaybeTensor& running_var,
                                   const MaybeTensor& num_batches_tracked, const MaybeTensor& tickets,
-                                  double momentum, double eps) {
+                                  const MaybeTensor& sums, double momentum, double eps) {
   const at::Tensor none;
   return {weight,
           bias,
@@ -171,7 +174,8 @@ BatchNormInputs batch_norm_inputs(const at::Tensor& weight, const at::Tensor& bi
           num_batches_tracked.value_or(none),
           tickets.value_or(none),
           momentum,
-          eps};
+          eps,
+          sums.value_or(none)};
 }
 
 at::Tensor batch_norm_act(const at::Tensor& input, const BatchNormInputs& inputs, bool relu) {
@@ -193,12 +197,12 @@ std::vector<at::Tensor> batch_norm_act_fused(const at::Tensor& input, const at::
 TORCH_LIBRARY_FRAGMENT(ampctl, library) {
   library.def(
       "batch_norm_act(Tensor input, Tensor? residual, Tensor weight, Tensor bias, Tensor(a!)? running_mean, "
-      "Tensor(b!)? running_var, Tensor(c!)? num_batches_tracked, Tensor(d!)? tickets, float momentum, "
-      "float eps, bool relu, int readers) -> Tensor[]");
+      "Tensor(b!)? running_var, Tensor(c!)? num_batches_tracked, Tensor(d!)? tickets, Tensor? sums, "
+      "float momentum, float eps, bool relu, int readers) -> Tensor[]");
   library.def(
       "batch_norm_act_forward(Tensor input, Tensor? residual, Tensor weight, Tensor bias, "
       "Tensor(a!)? running_mean, Tensor(b!)? running_var, Tensor(c!)? num_batches_tracked, "
-      "Tensor(d!)? tickets, float momentum, float eps, bool relu) -> "
+      "Tensor(d!)? tickets, Tensor? sums, float momentum, float eps, bool relu) -> "
       "(Tensor output, Tensor mean, Tensor invstd, Tensor positive)");
   library.def(
       "batch_norm_act_backward(Tensor? grad_output, Tensor? grad_second, Tensor input, Tensor? positive, "

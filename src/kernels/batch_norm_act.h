@@ -2,7 +2,7 @@
 // PyTorch's dispatcher as
 //   ampctl::batch_norm_act(Tensor input, Tensor? residual, Tensor weight, Tensor bias,
 //       Tensor(a!)? running_mean, Tensor(b!)? running_var, Tensor(c!)? num_batches_tracked,
-//       Tensor(d!)? tickets, float momentum, float eps, bool relu, int readers) -> Tensor[]
+//       Tensor(d!)? tickets, Tensor? sums, float momentum, float eps, bool relu, int readers) -> Tensor[]
 // and its two passes, which have no derivative of their own,
 //   ampctl::batch_norm_act_forward(... the same up to relu) -> (Tensor output, Tensor mean, Tensor invstd,
 //       Tensor positive)
@@ -28,6 +28,10 @@ struct BatchNormInputs {
   at::Tensor tickets;              ///< batch_norm_tickets, needed by the kernels alone
   double momentum = 0.1;           ///< weight of the batch in the running statistics
   double eps = 1e-5;
+  /// (2, C) float32 or undefined: sums over the input's rows and sums of their squares, as the convolution
+  /// before gave them (kernels/conv_sums.h). The kernels then read the input only for channel groups where
+  /// these do not tell the variance: see BatchNormStatistics.
+  at::Tensor sums = {};
 };
 
 /// Counters in which the kernels' blocks see which of them is the last. Calls that share them must not

@@ -25,9 +25,10 @@ BatchNormForm form_of(bool adds, bool relu) {
 BatchNormPassed forward_cuda(const at::Tensor& input, const MaybeTensor& residual, const at::Tensor& weight,
                              const at::Tensor& bias, const MaybeTensor& running_mean,
                              const MaybeTensor& running_var, const MaybeTensor& num_batches_tracked,
-                             const MaybeTensor& tickets, double momentum, double eps, bool relu) {
-  const BatchNormInputs inputs =
-      batch_norm_inputs(weight, bias, running_mean, running_var, num_batches_tracked, tickets, momentum, eps);
+                             const MaybeTensor& tickets, const MaybeTensor& sums, double momentum, double eps,
+                             bool relu) {
+  const BatchNormInputs inputs = batch_norm_inputs(weight, bias, running_mean, running_var,
+                                                   num_batches_tracked, tickets, sums, momentum, eps);
   const at::Tensor added = residual.value_or(at::Tensor());
   const bool has_kernel = has_batch_norm_kernel(input, inputs) &&
                           (!added.defined() || added.scalar_type() == input.scalar_type());

@@ -58,6 +58,7 @@ BatchNormInputs batch_norm_inputs(const at::Tensor& weight, const at::Tensor& bi
                                   const std::optional<at::Tensor>& running_mean,
                                   const std::optional<at::Tensor>& running_var,
                                   const std::optional<at::Tensor>& num_batches_tracked,
-                                  const std::optional<at::Tensor>& tickets, double momentum, double eps);
+                                  const std::optional<at::Tensor>& tickets,
+                                  const std::optional<at::Tensor>& sums, double momentum, double eps);
 
 }  // namespace ampctl::kernels

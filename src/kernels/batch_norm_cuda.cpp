@@ -69,7 +69,10 @@ bool has_batch_norm_kernel(const at::Tensor& input, const BatchNormInputs& input
   const bool good_count =
       !inputs.num_batches_tracked.defined() || (inputs.num_batches_tracked.device() == input.device() &&
                                                 inputs.num_batches_tracked.scalar_type() == at::kLong);
-  return good_count && inputs.tickets.defined() && inputs.tickets.device() == input.device();
+  const bool good_sums = !inputs.sums.defined() ||
+                         (inputs.sums.device() == input.device() && inputs.sums.scalar_type() == at::kFloat &&
+                          inputs.sums.numel() == 2 * channels && inputs.sums.is_contiguous());
+  return good_count && good_sums && inputs.tickets.defined() && inputs.tickets.device() == input.device();
 }
 
 at::Tensor batch_norm_tickets(at::Tensor& kept, const c10::Device& device) {
@@ -114,7 +117,8 @@ std::tuple<at::Tensor, at::Tensor> batch_norm_statistics(const at::Tensor& input
       inputs.running_var.defined() ? inputs.running_var.mutable_data_ptr<float>() : nullptr,
       inputs.num_batches_tracked.defined() ? inputs.num_batches_tracked.mutable_data_ptr<int64_t>() : nullptr,
       static_cast<float>(inputs.momentum),
-      static_cast<float>(inputs.eps)};
+      static_cast<float>(inputs.eps),
+      inputs.sums.defined() ? inputs.sums.const_data_ptr<float>() : nullptr};
   C10_CUDA_CHECK(launch_batch_norm_statistics(shape, input.const_data_ptr(), statistics, workspace.scratch(),
                                               c10::cuda::getCurrentCUDAStream()));
   return {mean, invstd};

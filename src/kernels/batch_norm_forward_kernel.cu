@@ -39,6 +39,38 @@ __device__ void load_origin(const void* input, const RowSlices& slices, unsigned
   }
 }
 
+// What is kept and updated of a channel: its mean and the sum of squared deviations from it.
+__device__ void finish_channel(const BatchNormStatistics& statistics, int channel, float count, float mean,
+                               float squared) {
+  const float momentum = statistics.momentum;
+  const auto blend = [momentum](float& running, float batch) {
+    running = fmaf(momentum, batch, (1.0F - momentum) * running);
+  };
+  statistics.mean[channel] = mean;
+  statistics.invstd[channel] = rsqrtf(squared / count + statistics.eps);
+  if (statistics.running_mean != nullptr) {
+    blend(statistics.running_mean[channel], mean);
+    blend(statistics.running_var[channel], squared / (count - 1.0F));
+  }
+  if (channel == 0 && statistics.num_batches_tracked != nullptr) ++*statistics.num_batches_tracked;
+}
+
+// True when the sums that came with the input tell enough; all blocks of the group find the same.
+__device__ bool finish_from_sums(const BatchNormStatistics& statistics, float count, int channels) {
+  const int channel = static_cast<int>(blockIdx.x * kBatchNormGroup + threadIdx.x);
+  const bool has_channel = threadIdx.x < kBatchNormGroup && channel < channels;
+  float mean = 0.0F;
+  float variance = 0.0F;
+  if (has_channel) {
+    mean = statistics.sums[channel] / count;
+    variance = fmaf(-mean, mean, statistics.sums[channels + channel] / count);
+  }
+  // Not so for NaN and infinity either.
+  if (__syncthreads_and(static_cast<int>(mean * mean <= kMaxMeanSquared * variance)) == 0) return false;
+  if (has_channel && blockIdx.y == 0) finish_channel(statistics, channel, count, mean, variance * count);
+  return true;
+}
+
 // Sums of squares lose the variance of values far from zero. So each slice takes off all its values the mean
 // of the first ones, which is never far, one outlier among them or not. It hands on its mean and the squared
 // deviations from it; these are put together as in https://doi.org/10.2307/2683386 (Chan, Golub and LeVeque).
@@ -48,6 +80,8 @@ __global__ void __launch_bounds__(kSumThreads, kBatchNormSumBlocks)
                       const BatchNormStatistics statistics, const BatchNormScratch scratch) {
   __shared__ GroupSums shared;
   __shared__ float origins[kBatchNormGroup];
+  const auto rows = static_cast<float>(slices.rows);
+  if (statistics.sums != nullptr && finish_from_sums(statistics, rows, channels)) return;
   const SumPlace place(channels);
   const unsigned row_packs = channels / kBatchNormPack;
   const unsigned pack = place.channel / kBatchNormPack;
@@ -100,22 +134,11 @@ __global__ void __launch_bounds__(kSumThreads, kBatchNormSumBlocks)
       });
   const int channel = static_cast<int>(blockIdx.x * kBatchNormGroup + threadIdx.x);
   if (threadIdx.x >= kBatchNormGroup || channel >= channels) return;
-  const auto count = static_cast<float>(slices.rows);
-  const float offset = all.x / count;
+  const float offset = all.x / rows;
   const float mean = __ldcg(slice_zero + threadIdx.x).x + offset;
   float squared = fmaf(-offset, all.x, all.y);
   if (squared < 0.0F) squared = 0.0F;  // NaN stays
-  const float momentum = statistics.momentum;
-  const auto blend = [momentum](float& running, float batch) {
-    running = fmaf(momentum, batch, (1.0F - momentum) * running);
-  };
-  statistics.mean[channel] = mean;
-  statistics.invstd[channel] = rsqrtf(squared / count + statistics.eps);
-  if (statistics.running_mean != nullptr) {
-    blend(statistics.running_mean[channel], mean);
-    blend(statistics.running_var[channel], squared / (count - 1.0F));
-  }
-  if (channel == 0 && statistics.num_batches_tracked != nullptr) ++*statistics.num_batches_tracked;
+  finish_channel(statistics, channel, rows, mean, squared);
 }
 
 constexpr int kApplyBlocks = 4;

@@ -67,7 +67,12 @@ struct BatchNormStatistics {
   int64_t* num_batches_tracked;  // one more; may be null
   float momentum;
   float eps;
+  /// (2, channels): sums of the input and of its squares, or null. Differences of squares lose what a channel
+  /// varies by when its mean is far from zero, so they are taken where mean^2 <= kMaxMeanSquared * variance
+  /// for every channel of a group (an error of about 1e-5 of the variance); others are read again.
+  const float* sums;
 };
+constexpr float kMaxMeanSquared = 64.0F;
 
 cudaError_t launch_batch_norm_statistics(const BatchNormShape& shape, const void* input,
                                          const BatchNormStatistics& statistics,

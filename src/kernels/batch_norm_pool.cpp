@@ -29,9 +29,10 @@ using torch::autograd::variable_list;
 
 using Op = std::vector<at::Tensor>(const at::Tensor&, const at::Tensor&, const at::Tensor&,
                                    const MaybeTensor&, const MaybeTensor&, const MaybeTensor&,
-                                   const MaybeTensor&, double, double, int64_t);
+                                   const MaybeTensor&, const MaybeTensor&, double, double, int64_t);
 using ForwardOp = BatchNormPooled(const at::Tensor&, const at::Tensor&, const at::Tensor&, const MaybeTensor&,
-                                  const MaybeTensor&, const MaybeTensor&, const MaybeTensor&, double, double);
+                                  const MaybeTensor&, const MaybeTensor&, const MaybeTensor&,
+                                  const MaybeTensor&, double, double);
 using BackwardOp = BatchNormPoolGradients(const MaybeTensor&, const MaybeTensor&, const at::Tensor&,
                                           const at::Tensor&, const at::Tensor&, const at::Tensor&,
                                           const at::Tensor&, const at::Tensor&, const MaybeTensor&);
@@ -45,7 +46,8 @@ BatchNormPooled call_forward(const at::Tensor& input, const BatchNormInputs& inp
                              .findSchemaOrThrow("ampctl::batch_norm_relu_max_pool_forward", "")
                              .typed<ForwardOp>();
   return op.call(input, inputs.weight, inputs.bias, maybe(inputs.running_mean), maybe(inputs.running_var),
-                 maybe(inputs.num_batches_tracked), maybe(inputs.tickets), inputs.momentum, inputs.eps);
+                 maybe(inputs.num_batches_tracked), maybe(inputs.tickets), maybe(inputs.sums),
+                 inputs.momentum, inputs.eps);
 }
 
 BatchNormPoolGradients call_backward(const at::Tensor& grad_output, const at::Tensor& grad_second,
@@ -97,9 +99,9 @@ void check(const at::Tensor& input, int64_t readers) {
 std::vector<at::Tensor> composite(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias,
                                   const MaybeTensor& running_mean, const MaybeTensor& running_var,
                                   const MaybeTensor& num_batches_tracked, const MaybeTensor& tickets,
-                                  double momentum, double eps, int64_t readers) {
-  const BatchNormInputs inputs =
-      batch_norm_inputs(weight, bias, running_mean, running_var, num_batches_tracked, tickets, momentum, eps);
+                                  const MaybeTensor& sums, double momentum, double eps, int64_t readers) {
+  const BatchNormInputs inputs = batch_norm_inputs(weight, bias, running_mean, running_var,
+                                                   num_batches_tracked, tickets, sums, momentum, eps);
   check(input, readers);
   if (has_batch_norm_kernel(input, inputs)) return batch_norm_relu_max_pool_fused(input, inputs, readers);
   if (inputs.num_batches_tracked.defined()) inputs.num_batches_tracked.add_(1);
@@ -113,9 +115,9 @@ std::vector<at::Tensor> composite(const at::Tensor& input, const at::Tensor& wei
 BatchNormPooled forward_composition(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias,
                                     const MaybeTensor& running_mean, const MaybeTensor& running_var,
                                     const MaybeTensor& num_batches_tracked, const MaybeTensor& tickets,
-                                    double momentum, double eps) {
+                                    const MaybeTensor& sums, double momentum, double eps) {
   return batch_norm_pool_forward_reference(
-      input, batch_norm_inputs(weight, bias, running_mean, running_var, num_batches_tracked, tickets,
+      input, batch_norm_inputs(weight, bias, running_mean, running_var, num_batches_tracked, tickets, sums,
                                momentum, eps));
 }
 
@@ -156,7 +158,8 @@ ForkedTensor batch_norm_relu_max_pool(const at::Tensor& input, const BatchNormIn
       c10::Dispatcher::singleton().findSchemaOrThrow("ampctl::batch_norm_relu_max_pool", "").typed<Op>();
   std::vector<at::Tensor> outputs =
       op.call(input, inputs.weight, inputs.bias, maybe(inputs.running_mean), maybe(inputs.running_var),
-              maybe(inputs.num_batches_tracked), maybe(inputs.tickets), inputs.momentum, inputs.eps,
+              maybe(inputs.num_batches_tracked), maybe(inputs.tickets), maybe(inputs.sums), inputs.momentum,
+              inputs.eps,
               /*readers=*/2);
   return {std::move(outputs[0]), std::move(outputs[1])};
 }
@@ -170,12 +173,12 @@ std::vector<at::Tensor> batch_norm_relu_max_pool_fused(const at::Tensor& input, 
 TORCH_LIBRARY_FRAGMENT(ampctl, library) {
   library.def(
       "batch_norm_relu_max_pool(Tensor input, Tensor weight, Tensor bias, Tensor(a!)? running_mean, "
-      "Tensor(b!)? running_var, Tensor(c!)? num_batches_tracked, Tensor(d!)? tickets, float momentum, "
-      "float eps, int readers) -> Tensor[]");
+      "Tensor(b!)? running_var, Tensor(c!)? num_batches_tracked, Tensor(d!)? tickets, Tensor? sums, "
+      "float momentum, float eps, int readers) -> Tensor[]");
   library.def(
       "batch_norm_relu_max_pool_forward(Tensor input, Tensor weight, Tensor bias, Tensor(a!)? running_mean, "
-      "Tensor(b!)? running_var, Tensor(c!)? num_batches_tracked, Tensor(d!)? tickets, float momentum, "
-      "float eps) -> (Tensor output, Tensor positions, Tensor mean, Tensor invstd)");
+      "Tensor(b!)? running_var, Tensor(c!)? num_batches_tracked, Tensor(d!)? tickets, Tensor? sums, "
+      "float momentum, float eps) -> (Tensor output, Tensor positions, Tensor mean, Tensor invstd)");
   library.def(
       "batch_norm_relu_max_pool_backward(Tensor? grad_output, Tensor? grad_second, Tensor input, "
       "Tensor positions, Tensor weight, Tensor bias, Tensor mean, Tensor invstd, Tensor(a!)? tickets) -> "

@@ -33,9 +33,9 @@ BatchNormPoolShape pool_shape(const at::Tensor& input) {
 BatchNormPooled forward_cuda(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias,
                              const MaybeTensor& running_mean, const MaybeTensor& running_var,
                              const MaybeTensor& num_batches_tracked, const MaybeTensor& tickets,
-                             double momentum, double eps) {
-  const BatchNormInputs inputs =
-      batch_norm_inputs(weight, bias, running_mean, running_var, num_batches_tracked, tickets, momentum, eps);
+                             const MaybeTensor& sums, double momentum, double eps) {
+  const BatchNormInputs inputs = batch_norm_inputs(weight, bias, running_mean, running_var,
+                                                   num_batches_tracked, tickets, sums, momentum, eps);
   if (!has_batch_norm_kernel(input, inputs)) return batch_norm_pool_forward_reference(input, inputs);
 
   const c10::cuda::CUDAGuard guard(input.device());

@@ -22,8 +22,9 @@ nn::ForkedTensor ResidualBlock::run(const nn::ForkedTensor& input) {
 }
 
 nn::ForkedTensor ResidualBlock::run_layers(const nn::ForkedTensor& input) {
-  at::Tensor x = (*convs_[0])(input.first);
-  for (size_t i = 1; i < convs_.size(); ++i) x = (*convs_[i])(nn::norm_relu(*norms_[i - 1], *relu_, x));
+  nn::Convolved x = convs_[0]->convolve(input.first);
+  for (size_t i = 1; i < convs_.size(); ++i)
+    x = convs_[i]->convolve(nn::norm_relu(*norms_[i - 1], *relu_, x));
   const at::Tensor shortcut = downsample_ ? (*downsample_)(input.second) : input.second;
   return nn::norm_add_relu(*norms_.back(), *relu_, x, shortcut);
 }

@@ -31,7 +31,7 @@ class ResidualBlock : public nn::Layer {
   nn::ForkedTensor run_layers(const nn::ForkedTensor& input);
 
   std::shared_ptr<nn::ReLU> relu_;
-  std::vector<nn::LayerPtr> convs_;
+  std::vector<std::shared_ptr<nn::Conv2d>> convs_;
   std::vector<std::shared_ptr<nn::BatchNorm2d>> norms_;
   nn::LayerPtr downsample_;
 };

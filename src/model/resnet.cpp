@@ -81,7 +81,7 @@ class ResNet : public nn::Layer {
 
  protected:
   at::Tensor forward(const at::Tensor& input) override {
-    nn::ForkedTensor x = nn::norm_relu_pool(*bn1_, *relu_, *maxpool_, (*conv1_)(input));
+    nn::ForkedTensor x = nn::norm_relu_pool(*bn1_, *relu_, *maxpool_, {(*conv1_)(input), {}});
     for (const auto& stage : stages_) x = stage(x);
     return (*fc_)(at::flatten((*avgpool_)(x.first), /*start_dim=*/1));
   }

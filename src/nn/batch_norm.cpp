@@ -50,8 +50,10 @@ std::optional<kernels::BatchNormInputs> BatchNorm2d::kernel_inputs(const at::Ten
   return inputs;
 }
 
-std::optional<kernels::BatchNormInputs> BatchNorm2d::fused_inputs(const at::Tensor& input) {
-  return wraps_forward() ? std::nullopt : kernel_inputs(input);
+std::optional<kernels::BatchNormInputs> BatchNorm2d::fused_inputs(const kernels::Convolved& input) {
+  auto inputs = wraps_forward() ? std::nullopt : kernel_inputs(input.output);
+  if (inputs) inputs->sums = input.sums;
+  return inputs;
 }
 
 at::Tensor BatchNorm2d::forward(const at::Tensor& input) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "kernels/batch_norm_act.h"
+#include "kernels/conv_sums.h"
 #include "nn/layer.h"
 #include "nn/sync_batch_norm.h"
 
@@ -38,7 +39,7 @@ class BatchNorm2d : public Layer {
   /// For an operator that does the work of this layer and its neighbours: what it needs to normalise `input`
   /// in this layer's place. Nothing where the layer has to be called: in evaluation, synchronised, forced to
   /// float32, not fused(), or when there is no kernel for this input. Throws as a call does.
-  [[nodiscard]] std::optional<kernels::BatchNormInputs> fused_inputs(const at::Tensor& input);
+  [[nodiscard]] std::optional<kernels::BatchNormInputs> fused_inputs(const kernels::Convolved& input);
 
  protected:
   at::Tensor forward(const at::Tensor& input) override;

@@ -15,14 +15,15 @@ namespace ampctl::nn {
 
 using ForkedTensor = kernels::ForkedTensor;
 
-/// relu(norm(input))
-at::Tensor norm_relu(BatchNorm2d& norm, ReLU& relu, const at::Tensor& input);
+using Convolved = kernels::Convolved;
 
-/// relu(norm(input) + residual), in the dtype of norm(input), for two readers.
-ForkedTensor norm_add_relu(BatchNorm2d& norm, ReLU& relu, const at::Tensor& input,
-                           const at::Tensor& residual);
+/// relu(norm(input.output))
+at::Tensor norm_relu(BatchNorm2d& norm, ReLU& relu, const Convolved& input);
 
-/// pool(relu(norm(input))), for two readers.
-ForkedTensor norm_relu_pool(BatchNorm2d& norm, ReLU& relu, MaxPool2d& pool, const at::Tensor& input);
+/// relu(norm(input.output) + residual), in the dtype of norm(input.output), for two readers.
+ForkedTensor norm_add_relu(BatchNorm2d& norm, ReLU& relu, const Convolved& input, const at::Tensor& residual);
+
+/// pool(relu(norm(input.output))), for two readers.
+ForkedTensor norm_relu_pool(BatchNorm2d& norm, ReLU& relu, MaxPool2d& pool, const Convolved& input);
 
 }  // namespace ampctl::nn

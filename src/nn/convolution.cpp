@@ -15,6 +15,12 @@ at::Tensor Conv2d::forward(const at::Tensor& input) {
   return at::conv2d(input, current_weight(), working_bias_(bias_), options_.stride, options_.padding);
 }
 
+kernels::Convolved Conv2d::convolve(const at::Tensor& input) {
+  if (wraps_forward() || !is_training() || !fused() || bias_.defined()) return {(*this)(input), {}};
+  return kernels::conv2d_sums(input, current_weight(), {options_.stride, options_.stride},
+                              {options_.padding, options_.padding});
+}
+
 std::vector<std::pair<at::Tensor, WorkingWeight*>> Conv2d::working_weights() {
   std::vector<std::pair<at::Tensor, WorkingWeight*>> result{{weight_, &working_weight_}};
   if (bias_.defined()) result.emplace_back(bias_, &working_bias_);

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/conv_sums.h"
 #include "nn/layer.h"
 #include "nn/working_weight.h"
 
@@ -31,6 +32,10 @@ class Conv2d : public Layer, public HasWorkingWeights {
   /// there is one.
   [[nodiscard]] at::Tensor current_weight() const { return working_weight_(weight_); }
   std::vector<std::pair<at::Tensor, WorkingWeight*>> working_weights() override;
+
+  /// What calling the layer gives, and in training, where fused(), the sums that a batch norm behind it can
+  /// use (kernels::conv2d_sums). A call of the layer where it wraps_forward().
+  kernels::Convolved convolve(const at::Tensor& input);
 
  protected:
   at::Tensor forward(const at::Tensor& input) override;

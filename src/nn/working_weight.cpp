@@ -5,6 +5,7 @@
 #include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty_like.h>
+#include <c10/core/StreamGuard.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/utils.h>
 
@@ -45,8 +46,10 @@ at::Tensor GradientSlot::take() {
 }
 
 at::Tensor working_weight(const at::Tensor& parameter, const at::Tensor& copy,
-                          const std::shared_ptr<GradientSlot>& slot) {
+                          const std::shared_ptr<GradientSlot>& slot,
+                          const std::optional<c10::Stream>& gradient_stream) {
   if (!at::GradMode::is_enabled() || !parameter.requires_grad()) return copy;
+  const c10::OptionalStreamGuard guard(gradient_stream);
   const std::shared_ptr<torch::autograd::Node> node(new WorkingWeightBackward(parameter, slot),
                                                     torch::autograd::deleteNode);
   node->set_next_edges(torch::autograd::collect_next_edges(parameter));
@@ -58,6 +61,7 @@ at::Tensor working_weight(const at::Tensor& parameter, const at::Tensor& copy,
 void WorkingWeight::detach() {
   copy_.reset();
   slot_.reset();
+  gradient_stream_.reset();
 }
 
 void WorkingWeight::set_gradient_slot(const at::Tensor& slot) {
@@ -69,7 +73,7 @@ at::Tensor WorkingWeight::operator()(const at::Tensor& parameter) const {
   const auto device = parameter.device().type();
   const bool is_read = at::autocast::is_autocast_enabled(device) &&
                        at::autocast::get_autocast_dtype(device) == copy_.scalar_type();
-  return is_read ? working_weight(parameter, copy_, slot_) : parameter;
+  return is_read ? working_weight(parameter, copy_, slot_, gradient_stream_) : parameter;
 }
 
 }  // namespace ampctl::nn

@@ -5,10 +5,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Stream.h>
 
 namespace ampctl::nn {
 
@@ -32,9 +34,11 @@ class GradientSlot {
 /// (a leaf): no kernel forward; backward one that casts the gradient to the parameter's dtype and layout.
 /// With a slot, and as long as the parameter has no gradient, it is written there, and autograd's
 /// accumulation takes it over without a copy; later micro-batches' gradients are added to it. Bit-equal to
-/// what autocast's own cast gives. Where gradients are not recorded it is `copy` itself.
+/// what autocast's own cast gives. Where gradients are not recorded it is `copy` itself. With a stream the
+/// gradient is cast, and accumulated, there.
 at::Tensor working_weight(const at::Tensor& parameter, const at::Tensor& copy,
-                          const std::shared_ptr<GradientSlot>& slot = nullptr);
+                          const std::shared_ptr<GradientSlot>& slot = nullptr,
+                          const std::optional<c10::Stream>& gradient_stream = std::nullopt);
 
 /// What a layer keeps beside a parameter.
 class WorkingWeight {
@@ -44,6 +48,8 @@ class WorkingWeight {
   void detach();
   /// Undefined: none.
   void set_gradient_slot(const at::Tensor& slot);
+  /// Nothing: gradients stay on the stream of the forward pass.
+  void set_gradient_stream(const std::optional<c10::Stream>& stream) { gradient_stream_ = stream; }
 
   /// What the layer computes with: working_weight() where autocast is on with the copy's dtype for the
   /// parameter's kind of device, so not in layers forced to float32; else the parameter itself.
@@ -52,6 +58,7 @@ class WorkingWeight {
  private:
   at::Tensor copy_;
   std::shared_ptr<GradientSlot> slot_;
+  std::optional<c10::Stream> gradient_stream_;
 };
 
 /// A layer some of whose parameters may have working copies.

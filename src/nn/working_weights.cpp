@@ -58,6 +58,10 @@ void WorkingWeights::refresh() {
   at::_foreach_copy_(copies, parameters);
 }
 
+void WorkingWeights::set_gradient_stream(c10::Stream stream) {
+  for (const auto& entry : entries_) entry.working->set_gradient_stream(stream);
+}
+
 void WorkingWeights::set_gradient_slots(const std::vector<std::pair<at::Tensor, at::Tensor>>& slots) {
   for (const auto& entry : entries_) {
     const auto found = std::find_if(slots.begin(), slots.end(),

@@ -6,6 +6,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/ScalarType.h>
+#include <c10/core/Stream.h>
 
 #include "nn/layer.h"
 #include "nn/working_weight.h"
@@ -34,6 +35,12 @@ class WorkingWeights {
   /// parameters without copy and those not named have none. Throws an internal error for a slot of another
   /// dtype or layout. An empty list ends it.
   void set_gradient_slots(const std::vector<std::pair<at::Tensor, at::Tensor>>& slots);
+
+  /// Weights' gradients of convolutions with sums (kernels/conv_sums.h) are from now on computed, cast and
+  /// accumulated on `stream`, beside the rest of the backward pass; the caller of backward() waits for them
+  /// as ever. What a GPU is not filled by gains; memory that both streams read is given back later. Not for
+  /// parameters whose gradients something else takes up on its way, as the Reducer does.
+  void set_gradient_stream(c10::Stream stream);
 
  private:
   struct Entry {

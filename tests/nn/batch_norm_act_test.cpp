@@ -45,13 +45,15 @@ struct Call {
 const std::vector<Call> kCalls{
     {"norm", [](Layers& layers, const at::Tensor& x) { return layers.norm(x); }},
     {"norm_relu",
-     [](Layers& layers, const at::Tensor& x) { return nn::norm_relu(layers.norm, layers.relu, x); }},
+     [](Layers& layers, const at::Tensor& x) {
+       return nn::norm_relu(layers.norm, layers.relu, {x, {}});
+     }},
     {"norm_add_relu",
      [](Layers& layers, const at::Tensor& x) {
-       return nn::norm_add_relu(layers.norm, layers.relu, x, x.flip({0}).contiguous()).second;
+       return nn::norm_add_relu(layers.norm, layers.relu, {x, {}}, x.flip({0}).contiguous()).second;
      }},
     {"norm_relu_pool", [](Layers& layers, const at::Tensor& x) {
-       return nn::norm_relu_pool(layers.norm, layers.relu, layers.pool, x).first;
+       return nn::norm_relu_pool(layers.norm, layers.relu, layers.pool, {x, {}}).first;
      }}};
 
 at::Tensor images(c10::Device device, at::ScalarType dtype) {
@@ -91,8 +93,8 @@ void check_fused_equals_stock(c10::Device device) {
       stock.set_fused(false);
       fused.norm.train(training);
       stock.norm.train(training);
-      CHECK(fused.norm.fused_inputs(input).has_value() == (device.is_cuda() && training));
-      CHECK_FALSE(stock.norm.fused_inputs(input).has_value());
+      CHECK(fused.norm.fused_inputs({input, {}}).has_value() == (device.is_cuda() && training));
+      CHECK_FALSE(stock.norm.fused_inputs({input, {}}).has_value());
       fused.buffer("num_batches_tracked").zero_();
       const Result found = run(call, fused, input);
       const Result wanted = run(call, stock, input);
