@@ -87,26 +87,17 @@ class Products {
     }
   }
 
-  // Adds what the pixels of a step give.
-  __device__ void add(uint32_t gradients, uint32_t windows) {
-    uint32_t channels[kChannelTiles][4];
-#pragma unroll
-    for (int m = 0; m < kChannelTiles; ++m) {
-      load_transposed(channels[m], gradients + gradient_offset_ + m * 2 * kVectorBytes);
+  // Adds what the pixels of so many steps give.
+  __device__ void add(uint32_t gradients, uint32_t windows, int steps) {
+    Operands operands = load(gradients, windows);
+#pragma unroll 2
+    for (int step = 1; step < steps; ++step) {
+      // On their way while the step before is multiplied.
+      const Operands next = load(gradients + step * kStepGradientBytes, windows + step * kStemStepBytes);
+      multiply(operands);
+      operands = next;
     }
-#pragma unroll
-    for (int pair = 0; pair < kTapPairs; ++pair) {
-      uint32_t taps[4];
-      load_transposed(taps, windows + window_offsets_[pair]);
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        if (pair * 2 + i == kTapTiles) break;
-#pragma unroll
-        for (int m = 0; m < kChannelTiles; ++m) {
-          multiply_add<T>(sums_[m][pair * 2 + i], channels[m], taps[i * 2], taps[i * 2 + 1]);
-        }
-      }
-    }
+    multiply(operands);
   }
 
   __device__ void store(float* partials) const {
@@ -130,6 +121,36 @@ class Products {
   // Eight taps further on are what the next pixel begins with.
   static constexpr int kWindowStep = kTapTileSize * 2;
   static_assert(kWindowStep == kStemWindowBytes, "two input pixels are eight taps");
+
+  // Those of a step.
+  struct Operands {
+    uint32_t channels[kChannelTiles][4];
+    uint32_t taps[kTapPairs][4];
+  };
+
+  __device__ Operands load(uint32_t gradients, uint32_t windows) const {
+    Operands operands;
+#pragma unroll
+    for (int m = 0; m < kChannelTiles; ++m) {
+      load_transposed(operands.channels[m], gradients + gradient_offset_ + m * 2 * kVectorBytes);
+    }
+#pragma unroll
+    for (int pair = 0; pair < kTapPairs; ++pair) {
+      load_transposed(operands.taps[pair], windows + window_offsets_[pair]);
+    }
+    return operands;
+  }
+
+  __device__ void multiply(const Operands& operands) {
+#pragma unroll
+    for (int t = 0; t < kTapTiles; ++t) {
+#pragma unroll
+      for (int m = 0; m < kChannelTiles; ++m) {
+        multiply_add<T>(sums_[m][t], operands.channels[m], operands.taps[t / 2][t % 2 * 2],
+                        operands.taps[t / 2][t % 2 * 2 + 1]);
+      }
+    }
+  }
 
   int first_tile_;
   uint32_t gradient_offset_;
@@ -164,11 +185,7 @@ __global__ void __launch_bounds__(kStemThreads, kStemBlocks)
     if (next.exists(tiling)) fetch(tiling, next, grad_output, gradients + (kChunkBytes - buffer));
 
     const uint32_t row = windows + chunk.row * kStemStride * tiling.row_bytes + chunk.step * kStemStepBytes;
-    const int steps = chunk.steps(tiling);
-#pragma unroll 1
-    for (int step = 0; step < steps; ++step) {
-      products.add(gradients + buffer + step * kStepGradientBytes, row + step * kStemStepBytes);
-    }
+    products.add(gradients + buffer, row, chunk.steps(tiling));
     chunk = next;
     buffer = kChunkBytes - buffer;
   }
