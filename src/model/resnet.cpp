@@ -82,7 +82,7 @@ class ResNet : public nn::Layer {
 
  protected:
   at::Tensor forward(const at::Tensor& input) override {
-    nn::ForkedTensor x = nn::norm_relu_pool(*bn1_, *relu_, *maxpool_, {(*conv1_)(input), {}});
+    nn::ForkedTensor x = nn::norm_relu_pool(*bn1_, *relu_, *maxpool_, conv1_->convolve(input));
     for (const auto& stage : stages_) x = stage(x);
     return (*fc_)(at::flatten((*avgpool_)(x.first), /*start_dim=*/1));
   }
@@ -129,7 +129,7 @@ class ResNet : public nn::Layer {
     }
   }
 
-  nn::LayerPtr conv1_;
+  std::shared_ptr<nn::Conv2d> conv1_;
   std::shared_ptr<nn::BatchNorm2d> bn1_;
   std::shared_ptr<nn::ReLU> relu_;
   std::shared_ptr<nn::MaxPool2d> maxpool_;

@@ -1,5 +1,7 @@
 #include "nn/convolution.h"
 
+#include "kernels/stem_conv.h"
+#include "kernels/stem_conv_geometry.h"
 #include "nn/init.h"
 
 namespace ampctl::nn {
@@ -17,7 +19,14 @@ at::Tensor Conv2d::forward(const at::Tensor& input) {
 
 kernels::Convolved Conv2d::convolve(const at::Tensor& input) {
   if (wraps_forward() || !is_training() || !fused() || bias_.defined()) return {(*this)(input), {}};
-  return kernels::conv2d_sums(input, current_weight(), {options_.stride, options_.stride},
+  const at::Tensor weight = current_weight();
+  const bool is_stem = options_.kernel_size == kernels::kStemKernel &&
+                       options_.stride == kernels::kStemStride && options_.padding == kernels::kStemPadding;
+  if (is_stem && kernels::has_stem_conv_kernel(input, weight)) {
+    auto [output, sums] = kernels::stem_conv(input, weight);
+    return {std::move(output), std::move(sums)};
+  }
+  return kernels::conv2d_sums(input, weight, {options_.stride, options_.stride},
                               {options_.padding, options_.padding});
 }
 

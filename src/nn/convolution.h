@@ -34,7 +34,7 @@ class Conv2d : public Layer, public HasWorkingWeights {
   std::vector<std::pair<at::Tensor, WorkingWeight*>> working_weights() override;
 
   /// What calling the layer gives, and in training, where fused(), the sums that a batch norm behind it can
-  /// use (kernels::conv2d_sums). A call of the layer where it wraps_forward().
+  /// use (kernels::conv2d_sums, kernels::stem_conv). A call of the layer where it wraps_forward().
   kernels::Convolved convolve(const at::Tensor& input);
 
  protected:
