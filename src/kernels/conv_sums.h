@@ -29,11 +29,12 @@ bool may_have_conv_sums(const at::Tensor& input, const at::Tensor& weight);
 
 /// conv2d(input, weight) without bias, one group: (N, C, H, W), (K, C, R, S) to (N, K, H', W').
 ///
-/// Where may_have_conv_sums, the first call for given shapes measures cuDNN's plans for convolution and sums
-/// together (its graph API: a convolution followed by CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR) against
-/// PyTorch's convolution and a pass for the statistics, and keeps what was faster for the thread's later
-/// calls; while a CUDA graph is captured nothing is measured. Elsewhere it is at::conv2d, without sums. The
-/// derivative is PyTorch's; where there are sums it may run on two streams: see set_conv_history.
+/// Where may_have_conv_sums, in float16, the first call for given shapes measures cuDNN's plans for
+/// convolution and sums together (its graph API: a convolution followed by
+/// CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR) against PyTorch's convolution and a pass for the statistics,
+/// and keeps what was faster for the thread's later calls; while a CUDA graph is captured nothing is
+/// measured. Elsewhere it is at::conv2d, without sums. The derivative is PyTorch's; where there are sums it
+/// may run on two streams: see set_conv_history.
 Convolved conv2d_sums(const at::Tensor& input, const at::Tensor& weight, std::array<int64_t, 2> stride,
                       std::array<int64_t, 2> padding);
 

@@ -112,6 +112,10 @@ std::optional<ConvSumsPlan> fastest(const ConvSumsProblem& problem, const at::Te
 /// The plan for a problem, or nothing where stock operators are faster.
 std::optional<ConvSumsPlan> plan_for(const ConvSumsProblem& problem, const at::Tensor& input,
                                      const at::Tensor& weight) {
+  // For bfloat16 cuDNN 9.19 has two plans a shape, compiled when they are first asked for, which takes
+  // seconds in all; on an H200 they need 1.2 to 3 times what PyTorch's convolution and the pass for the
+  // statistics need.
+  if (problem.dtype != CUDNN_DATA_HALF) return {};
   // As PyTorch keeps what its benchmark found: cuDNN's plans are not for several threads at once.
   thread_local std::map<std::pair<c10::DeviceIndex, ConvSumsProblem>, std::optional<ConvSumsPlan>> known;
   const std::pair key{input.get_device(), problem};

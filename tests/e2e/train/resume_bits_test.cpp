@@ -130,6 +130,18 @@ void kill_ten_times(const Workspace& workspace, const std::vector<std::string>& 
   check_same_record(run, whole.run);
 }
 
+/// Stops a run when it has logged three steps, and lets it go on to its end.
+fs::path stopped_and_resumed(const Workspace& workspace, const std::vector<std::string>& first,
+                             const std::vector<std::string>& then) {
+  const fs::path run = workspace.run_folder("resumed");
+  auto process = workspace.start("resumed", first);
+  REQUIRE(eventually([&] { return last_step(run) >= 3; }, kRunLimit));
+  process.signal(SIGTERM);
+  REQUIRE(process.wait(kRunLimit).value_or(-1) == kPreempted);
+  REQUIRE(workspace.train("resumed", then).exit_code == 0);
+  return run;
+}
+
 }  // namespace
 
 TEST_CASE("A float16 run with batch norm that is killed ten times ends bit-equal to the uninterrupted one") {
@@ -145,14 +157,16 @@ TEST_CASE("A bfloat16 run with dropout that is killed ten times ends bit-equal t
 TEST_CASE("The number of decoding threads changes no bit, also when a run is resumed with another one") {
   const Workspace workspace(kMlpExperiment);
   REQUIRE(workspace.train("whole", {"data.num_workers=0"}).exit_code == 0);
-  const fs::path run = workspace.run_folder("resumed");
-  {
-    auto process = workspace.start("resumed", {"data.num_workers=1"});
-    REQUIRE(eventually([&] { return last_step(run) >= 3; }, kRunLimit));
-    process.signal(SIGTERM);
-    REQUIRE(process.wait(kRunLimit).value_or(-1) == kPreempted);
-  }
-  REQUIRE(workspace.train("resumed", {"data.num_workers=3"}).exit_code == 0);
+  const fs::path run = stopped_and_resumed(workspace, {"data.num_workers=1"}, {"data.num_workers=3"});
+  CHECK(checkpoint_difference(latest(run), latest(workspace.run_folder("whole"))).empty());
+}
+
+TEST_CASE(
+    "A run with checkpointed activations, stopped and resumed, ends as one that keeps them, bit for bit") {
+  const Workspace workspace(kMlpExperiment);
+  REQUIRE(workspace.train("whole", {}).exit_code == 0);
+  const std::vector<std::string> checkpointed{"train.activation_checkpointing=['fc?']"};
+  const fs::path run = stopped_and_resumed(workspace, checkpointed, checkpointed);
   CHECK(checkpoint_difference(latest(run), latest(workspace.run_folder("whole"))).empty());
 }
 
