@@ -16,6 +16,7 @@ function(ampctl_library name)
       target_link_libraries(ampctl_${name} PUBLIC ampctl::cuda)
       target_compile_definitions(ampctl_${name} PRIVATE AMPCTL_WITH_CUDA=1)
     endif()
+    ampctl_precompiled_torch(ampctl_${name})
   endif()
 endfunction()
 
