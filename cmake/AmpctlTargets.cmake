@@ -20,11 +20,14 @@ function(ampctl_library name)
   endif()
 endfunction()
 
-# ampctl_test(NAME SOURCES ... LINKS ...): one test program a folder of src/, one ctest test a program.
+# ampctl_test(NAME SOURCES ... LINKS ... [TORCH]): one test program a folder of src/, one ctest test a program.
 function(ampctl_test name)
-  cmake_parse_arguments(arg "" "" "SOURCES;LINKS" ${ARGN})
+  cmake_parse_arguments(arg "TORCH" "" "SOURCES;LINKS" ${ARGN})
   add_executable(test_${name} ${arg_SOURCES})
   target_link_libraries(test_${name} PRIVATE ampctl_warnings ampctl_test_support ${arg_LINKS})
+  if(arg_TORCH)
+    ampctl_precompiled_torch(test_${name})
+  endif()
   set_target_properties(test_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}")
   set(_choice ${AMPCTL_TEST_FILTER})
   if(_choice AND Catch2_VERSION VERSION_GREATER_EQUAL 3)
