@@ -61,7 +61,8 @@ bool is_readable(const BatchNormSaved& saved) {
 
 BatchNormPairGradients backward_cuda(const at::Tensor& grad_output, const at::Tensor& grad_output_second,
                                      const BatchNormPairSaved& saved) {
-  const auto& [first, second] = saved;
+  const BatchNormSaved& first = saved.first;
+  const BatchNormSaved& second = saved.second;
   // Masks of bool come from stock operators.
   const bool has_kernel = first.positive.scalar_type() == at::kByte && first.tickets.defined() &&
                           is_readable(first) && is_readable(second);

@@ -46,8 +46,8 @@ std::tuple<at::Tensor, at::Tensor> forward_reference(const at::Tensor& input, co
                                                      at::IntArrayRef stride, at::IntArrayRef padding) {
   at::Tensor output = at::conv2d(input, weight, /*bias=*/{}, stride, padding);
   const at::Tensor wide = output.to(at::kDouble);
-  constexpr std::array<int64_t, 3> all_but_channels{0, 2, 3};
-  at::Tensor sums = at::stack({wide.sum(all_but_channels), wide.square().sum(all_but_channels)});
+  constexpr std::array<int64_t, 3> kAllButChannels{0, 2, 3};
+  at::Tensor sums = at::stack({wide.sum(kAllButChannels), wide.square().sum(kAllButChannels)});
   return {std::move(output), sums.to(at::kFloat)};
 }
 

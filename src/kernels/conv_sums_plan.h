@@ -2,9 +2,9 @@
 #pragma once
 
 #include <array>
-#include <compare>
 #include <cstdint>
 #include <memory>
+#include <tuple>
 #include <vector>
 
 #include <cudnn.h>
@@ -20,7 +20,12 @@ struct ConvSumsProblem {
   std::array<int64_t, 2> stride;
   std::array<int64_t, 2> padding;
 
-  auto operator<=>(const ConvSumsProblem&) const = default;
+  friend bool operator<(const ConvSumsProblem& a, const ConvSumsProblem& b) {
+    const auto all = [](const ConvSumsProblem& p) {
+      return std::tie(p.dtype, p.input, p.weight, p.output, p.stride, p.padding);
+    };
+    return all(a) < all(b);
+  }
 };
 
 /// Device memory of one run. `sums` holds K sums, `squares` K sums of squares: float32.

@@ -38,7 +38,7 @@ class CudnnDescriptor {
   }
 
   /// False when cuDNN has nothing for what was described.
-  [[nodiscard]] bool finalize() { return cudnnBackendFinalize(get()) == CUDNN_STATUS_SUCCESS; }
+  [[nodiscard]] bool finalize() const { return cudnnBackendFinalize(get()) == CUDNN_STATUS_SUCCESS; }
 
   [[nodiscard]] cudnnBackendDescriptor_t get() const { return descriptor_.get(); }
 
