@@ -4,7 +4,9 @@
 
 #include "kernels/stem_conv_kernel.h"
 #include "kernels/stem_conv_mma.cuh"
+#include "kernels/stem_conv_piece.cuh"
 #include "kernels/stem_conv_rows.cuh"
+#include "kernels/stem_conv_tiling.cuh"
 
 namespace ampctl::kernels {
 namespace {
