@@ -94,3 +94,15 @@ add_library(ampctl::cuda ALIAS ampctl_cuda)
 target_include_directories(ampctl_cuda SYSTEM INTERFACE "${AMPCTL_CUDA_INCLUDE}")
 target_link_libraries(ampctl_cuda INTERFACE "${AMPCTL_TORCH_ROOT}/lib/libtorch_cuda.so"
   "${AMPCTL_TORCH_ROOT}/lib/libc10_cuda.so" "${AMPCTL_CUDART}")
+
+# cuDNN's header comes with torch's wheel (nvidia-cudnn-cu13) or the system, its library with LibTorch as well.
+set(_wheel_cudnn "${AMPCTL_TORCH_ROOT}/../nvidia/cudnn")
+find_path(AMPCTL_CUDNN_INCLUDE cudnn_graph.h HINTS "${_wheel_cudnn}/include" "${AMPCTL_CUDA_INCLUDE}")
+find_library(AMPCTL_CUDNN NAMES libcudnn.so.9 HINTS "${_wheel_cudnn}/lib" "${AMPCTL_TORCH_ROOT}/lib")
+if(AMPCTL_CUDNN_INCLUDE AND AMPCTL_CUDNN)
+  set(AMPCTL_HAS_CUDNN ON)
+  message(STATUS "cuDNN: ${AMPCTL_CUDNN}")
+else()
+  message(WARNING "cudnn_graph.h or libcudnn.so.9 was not found (install nvidia-cudnn-cu13, or pass "
+    "-DAMPCTL_CUDNN_INCLUDE=… and -DAMPCTL_CUDNN=…): convolutions will not sum for batch norm")
+endif()

@@ -6,7 +6,6 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/alias.h>
 #include <ATen/ops/batch_norm.h>
 #include <ATen/ops/relu.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -62,9 +61,7 @@ struct BatchNormAct : torch::autograd::Function<BatchNormAct> {
     context->saved_data["relu"] = relu;
     context->saved_data["adds"] = residual.has_value();
     context->set_materialize_grads(false);
-    variable_list outputs{output};
-    for (int64_t reader = 1; reader < readers; ++reader) outputs.push_back(at::alias(output));
-    return outputs;
+    return for_readers(output, readers);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& grads) {

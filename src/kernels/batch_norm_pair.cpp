@@ -6,7 +6,6 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/alias.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
@@ -57,9 +56,7 @@ struct BatchNormPair : torch::autograd::Function<BatchNormPair> {
                                 first_inputs.tickets, second, second_weight, second_bias, second_mean,
                                 second_invstd});
     context->set_materialize_grads(false);
-    variable_list outputs{output};
-    for (int64_t reader = 1; reader < readers; ++reader) outputs.push_back(at::alias(output));
-    return outputs;
+    return for_readers(output, readers);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& grads) {

@@ -9,7 +9,6 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/alias.h>
 #include <ATen/ops/batch_norm.h>
 #include <ATen/ops/native_batch_norm.h>
 #include <ATen/ops/native_batch_norm_backward.h>
@@ -66,9 +65,7 @@ struct BatchNormPool : torch::autograd::Function<BatchNormPool> {
     auto [output, positions, mean, invstd] = call_forward(input, inputs);
     context->save_for_backward({input, positions, weight, bias, mean, invstd, inputs.tickets});
     context->set_materialize_grads(false);
-    variable_list outputs{output};
-    for (int64_t reader = 1; reader < readers; ++reader) outputs.push_back(at::alias(output));
-    return outputs;
+    return for_readers(output, readers);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& grads) {

@@ -8,7 +8,6 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/conv2d.h>
-#include <ATen/ops/stack.h>
 #include <torch/library.h>
 
 #include "kernels/conv_sums_backward.h"
@@ -45,10 +44,8 @@ std::tuple<at::Tensor, at::Tensor> composite(const at::Tensor& input, const at::
 std::tuple<at::Tensor, at::Tensor> forward_reference(const at::Tensor& input, const at::Tensor& weight,
                                                      at::IntArrayRef stride, at::IntArrayRef padding) {
   at::Tensor output = at::conv2d(input, weight, /*bias=*/{}, stride, padding);
-  const at::Tensor wide = output.to(at::kDouble);
-  constexpr std::array<int64_t, 3> kAllButChannels{0, 2, 3};
-  at::Tensor sums = at::stack({wide.sum(kAllButChannels), wide.square().sum(kAllButChannels)});
-  return {std::move(output), sums.to(at::kFloat)};
+  at::Tensor sums = convolved_sums(output);
+  return {std::move(output), std::move(sums)};
 }
 
 }  // namespace

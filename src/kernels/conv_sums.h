@@ -12,14 +12,9 @@
 
 #include <ATen/core/Tensor.h>
 
-namespace ampctl::kernels {
+#include "kernels/convolved.h"
 
-struct Convolved {
-  at::Tensor output;
-  /// (2, channels) float32: of the output before it was rounded, the sum over all but the channels, and the
-  /// sum of squares. Not differentiable. Undefined where the operator does not make them.
-  at::Tensor sums;
-};
+namespace ampctl::kernels {
 
 /// True for what the operator may have a plan for: float16 and bfloat16 on a GPU, input and weight of one
 /// dtype in channels_last, channels in multiples of 8, while plans may be chosen by measuring
@@ -33,8 +28,8 @@ bool may_have_conv_sums(const at::Tensor& input, const at::Tensor& weight);
 /// convolution and sums together (its graph API: a convolution followed by
 /// CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR) against PyTorch's convolution and a pass for the statistics,
 /// and keeps what was faster for the thread's later calls; while a CUDA graph is captured nothing is
-/// measured. Elsewhere it is at::conv2d, without sums. The derivative is PyTorch's; where there are sums it
-/// may run on two streams: see set_conv_history.
+/// measured. Its sums are those of the output before it is rounded. Elsewhere it is at::conv2d, without sums.
+/// The derivative is PyTorch's; where may_have_conv_sums it may run on two streams: see set_conv_history.
 Convolved conv2d_sums(const at::Tensor& input, const at::Tensor& weight, std::array<int64_t, 2> stride,
                       std::array<int64_t, 2> padding);
 

@@ -3,9 +3,7 @@
 
 #include <array>
 #include <cstdint>
-#include <initializer_list>
 #include <memory>
-#include <utility>
 
 #include <cudnn.h>
 

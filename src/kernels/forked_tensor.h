@@ -1,7 +1,11 @@
 // A tensor that two branches of a network read.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/alias.h>
 
 namespace ampctl::kernels {
 
@@ -13,5 +17,12 @@ struct ForkedTensor {
   at::Tensor first;
   at::Tensor second;
 };
+
+/// One output a reader, of an operator whose backward pass takes a gradient from each.
+inline std::vector<at::Tensor> for_readers(const at::Tensor& output, int64_t readers) {
+  std::vector<at::Tensor> outputs{output};
+  for (int64_t reader = 1; reader < readers; ++reader) outputs.push_back(at::alias(output));
+  return outputs;
+}
 
 }  // namespace ampctl::kernels

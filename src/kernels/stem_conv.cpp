@@ -11,7 +11,6 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/conv2d.h>
 #include <ATen/ops/convolution_backward.h>
-#include <ATen/ops/stack.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/util/StringUtil.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -26,8 +25,8 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-using Convolved = std::tuple<at::Tensor, at::Tensor>;
-using Op = Convolved(const at::Tensor&, const at::Tensor&);
+using Passed = std::tuple<at::Tensor, at::Tensor>;
+using Op = Passed(const at::Tensor&, const at::Tensor&);
 using WeightBackwardOp = at::Tensor(const at::Tensor&, const at::Tensor&, const at::Tensor&);
 
 constexpr std::array<int64_t, 2> kStride{kStemStride, kStemStride};
@@ -37,7 +36,7 @@ constexpr std::array<int64_t, 2> kOutputPadding{0, 0};
 constexpr int64_t kGroups = 1;
 constexpr auto kChannelsLast = at::MemoryFormat::ChannelsLast;
 
-Convolved call(const at::Tensor& input, const at::Tensor& weight) {
+Passed call(const at::Tensor& input, const at::Tensor& weight) {
   static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("ampctl::stem_conv", "").typed<Op>();
   return op.call(input, weight);
 }
@@ -95,13 +94,13 @@ struct StemConvolution : torch::autograd::Function<StemConvolution> {
   }
 };
 
-Convolved forward_autograd(const at::Tensor& input, const at::Tensor& weight) {
+Passed forward_autograd(const at::Tensor& input, const at::Tensor& weight) {
   const variable_list outputs = StemConvolution::apply(input, weight);
   return {outputs[0], outputs[1]};
 }
 
-Convolved forward_composition(const at::Tensor& input, const at::Tensor& weight) {
-  StemConvolved convolved = stem_conv_reference(input, weight);
+Passed forward_composition(const at::Tensor& input, const at::Tensor& weight) {
+  Convolved convolved = stem_conv_reference(input, weight);
   return {std::move(convolved.output), std::move(convolved.sums)};
 }
 
@@ -127,20 +126,19 @@ void check(const at::Tensor& input, const at::Tensor& weight) {
 
 }  // namespace
 
-StemConvolved stem_conv(const at::Tensor& input, const at::Tensor& weight) {
+Convolved stem_conv(const at::Tensor& input, const at::Tensor& weight) {
   check(input, weight);
   auto [output, sums] = call(input, weight);
   return {std::move(output), std::move(sums)};
 }
 
-StemConvolved stem_conv_reference(const at::Tensor& input, const at::Tensor& weight) {
+Convolved stem_conv_reference(const at::Tensor& input, const at::Tensor& weight) {
   check(input, weight);
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   at::Tensor output =
       at::conv2d(input.to(weight.scalar_type()), weight, /*bias=*/{}, kStride, kPadding, kDilation, kGroups)
           .contiguous(kChannelsLast);
-  const at::Tensor wide = output.detach().to(at::kDouble);
-  at::Tensor sums = at::stack({wide.sum({0, 2, 3}), wide.square().sum({0, 2, 3})}).to(at::kFloat);
+  at::Tensor sums = convolved_sums(output);
   return {std::move(output), std::move(sums)};
 }
 

@@ -7,23 +7,21 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "kernels/convolved.h"
+
 namespace ampctl::kernels {
 
-struct StemConvolved {
-  at::Tensor output;  ///< (N, 64, H', W') of the weight's dtype, in channels_last; H' = (H - 1) / 2 + 1
-  at::Tensor sums;  ///< (2, 64) float32: the sums over N, H', W' of `output`, as rounded, and of its squares
-};
-
 /// conv2d(input.to(weight's dtype), weight, stride 2, padding 3): input (N, 3, H, W), weight (64, 3, 7, 7) on
-/// one device. Summed in float32, the same bits in every run. Differentiable any number of times, `sums`
-/// excepted. The backward pass keeps the input as it is; its gradient for the weight comes in channels_last.
-/// Where has_stem_conv_kernel says no these are PyTorch's own operators. Throws a usage error for other
-/// shapes, for integers, and for more than one device.
+/// one device, output (N, 64, H', W') of the weight's dtype in channels_last, H' = (H - 1) / 2 + 1, always
+/// with its sums as rounded. Summed in float32, the same bits in every run. Differentiable any number of
+/// times, `sums` excepted. The backward pass keeps the input as it is; its gradient for the weight comes in
+/// channels_last. Where has_stem_conv_kernel says no these are PyTorch's own operators. Throws a usage error
+/// for other shapes, for integers, and for more than one device.
 ///
 /// An inf or NaN in an even column of an image also makes the output pixel to the right of those that see it
 /// NaN: the kernels multiply the column to the left of a window with zero. In the last columns it may also
 /// reach elements of the weight's gradient that do not see it.
-StemConvolved stem_conv(const at::Tensor& input, const at::Tensor& weight);
+Convolved stem_conv(const at::Tensor& input, const at::Tensor& weight);
 
 /// True for what the CUDA kernels take: a float32, float16 or bfloat16 input on a GPU of compute capability
 /// 8.0 or later, contiguous in channels_last, at most 864 pixels wide and of at most 2^30 values an image,
@@ -31,7 +29,7 @@ StemConvolved stem_conv(const at::Tensor& input, const at::Tensor& weight);
 bool has_stem_conv_kernel(const at::Tensor& input, const at::Tensor& weight);
 
 /// The same from stock operators on any device, and its gradient for the weight.
-StemConvolved stem_conv_reference(const at::Tensor& input, const at::Tensor& weight);
+Convolved stem_conv_reference(const at::Tensor& input, const at::Tensor& weight);
 at::Tensor stem_conv_weight_backward_reference(const at::Tensor& grad_output, const at::Tensor& input,
                                                const at::Tensor& weight);
 

@@ -61,7 +61,7 @@ at::Tensor readable(const at::Tensor& grad_output) {
 std::tuple<at::Tensor, at::Tensor> forward_cuda(const at::Tensor& input, const at::Tensor& weight) {
   // What has no kernel comes here as well.
   if (!has_stem_conv_kernel(input, weight)) {
-    StemConvolved convolved = stem_conv_reference(input, weight);
+    Convolved convolved = stem_conv_reference(input, weight);
     return {std::move(convolved.output), std::move(convolved.sums)};
   }
   const c10::cuda::CUDAGuard guard(input.device());

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "kernels/batch_norm_act.h"
-#include "kernels/conv_sums.h"
+#include "kernels/convolved.h"
 #include "nn/layer.h"
 #include "nn/sync_batch_norm.h"
 

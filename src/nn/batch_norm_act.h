@@ -7,6 +7,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "kernels/convolved.h"
 #include "kernels/forked_tensor.h"
 #include "nn/batch_norm.h"
 #include "nn/stateless.h"

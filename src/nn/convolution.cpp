@@ -1,5 +1,6 @@
 #include "nn/convolution.h"
 
+#include "kernels/conv_sums.h"
 #include "kernels/stem_conv.h"
 #include "kernels/stem_conv_geometry.h"
 #include "nn/init.h"
@@ -22,10 +23,7 @@ kernels::Convolved Conv2d::convolve(const at::Tensor& input) {
   const at::Tensor weight = current_weight();
   const bool is_stem = options_.kernel_size == kernels::kStemKernel &&
                        options_.stride == kernels::kStemStride && options_.padding == kernels::kStemPadding;
-  if (is_stem && kernels::has_stem_conv_kernel(input, weight)) {
-    auto [output, sums] = kernels::stem_conv(input, weight);
-    return {std::move(output), std::move(sums)};
-  }
+  if (is_stem && kernels::has_stem_conv_kernel(input, weight)) return kernels::stem_conv(input, weight);
   return kernels::conv2d_sums(input, weight, {options_.stride, options_.stride},
                               {options_.padding, options_.padding});
 }

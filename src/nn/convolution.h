@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/conv_sums.h"
+#include "kernels/convolved.h"
 #include "nn/layer.h"
 #include "nn/working_weight.h"
 

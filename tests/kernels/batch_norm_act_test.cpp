@@ -32,12 +32,6 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 enum class Form { plain, relu, add_relu };
 
-// Fewer channels than a block takes, whole groups of them, and some left over; one image, odd sizes, and more
-// rows than a tile and than one round of all blocks.
-const std::vector<ImageShape> kShapes{{1, 8, 5, 7},    {2, 24, 9, 5},    {3, 64, 7, 7},  {2, 72, 11, 13},
-                                      {1, 2048, 3, 5}, {5, 256, 17, 19}, {9, 8, 61, 67}, {2, 136, 41, 43},
-                                      {1, 136, 1, 23}, {4, 256, 29, 31}};
-
 struct Outcome {
   std::vector<at::Tensor> outputs;
   at::Tensor grad_input;
@@ -135,7 +129,7 @@ void check_case(const ImageShape& shape, at::ScalarType dtype, Form form, c10::D
 }
 
 void check_forms(c10::Device device) {
-  for (const auto& shape : kShapes) {
+  for (const auto& shape : test::kBatchNormShapes) {
     for (const auto dtype : {at::kHalf, at::kBFloat16, at::kFloat, at::kDouble}) {
       for (const auto form : {Form::plain, Form::relu, Form::add_relu}) {
         check_case(shape, dtype, form, device);

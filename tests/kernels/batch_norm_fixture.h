@@ -15,6 +15,12 @@ struct ImageShape {
   int64_t n, channels, height, width;
 };
 
+// Fewer channels than a block takes, whole groups of them, and some left over; one image, odd sizes, and more
+// rows than a tile and than one round of all blocks.
+inline const std::vector<ImageShape> kBatchNormShapes{
+    {1, 8, 5, 7},     {2, 24, 9, 5},  {3, 64, 7, 7},    {2, 72, 11, 13}, {1, 2048, 3, 5},
+    {5, 256, 17, 19}, {9, 8, 61, 67}, {2, 136, 41, 43}, {1, 136, 1, 23}, {4, 256, 29, 31}};
+
 inline at::Tensor random_images(const ImageShape& shape, at::ScalarType dtype, uint64_t seed) {
   const at::Generator generator = at::detail::createCPUGenerator(seed);
   return at::randn({shape.n, shape.channels, shape.height, shape.width}, generator, at::kDouble)

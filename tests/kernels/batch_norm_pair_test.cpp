@@ -30,12 +30,6 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-// Fewer channels than a block takes, whole groups of them, and some left over; one image, odd sizes, and more
-// rows than a tile and than one round of all blocks.
-const std::vector<ImageShape> kShapes{{1, 8, 5, 7},    {2, 24, 9, 5},    {3, 64, 7, 7},  {2, 72, 11, 13},
-                                      {1, 2048, 3, 5}, {5, 256, 17, 19}, {9, 8, 61, 67}, {2, 136, 41, 43},
-                                      {1, 136, 1, 23}, {4, 256, 29, 31}};
-
 /// The inputs of both norms.
 struct Pair {
   at::Tensor first;
@@ -180,7 +174,7 @@ void check_case(const ImageShape& shape, at::ScalarType dtype, c10::Device devic
 }
 
 void check_shapes(c10::Device device) {
-  for (const auto& shape : kShapes) {
+  for (const auto& shape : test::kBatchNormShapes) {
     for (const auto dtype : {at::kHalf, at::kBFloat16, at::kFloat, at::kDouble}) {
       check_case(shape, dtype, device);
     }

@@ -9,6 +9,7 @@
 #include "batch_norm_fixture.h"
 #include "kernels/conv_sums.h"
 #include "support/catch.h"
+#include "support/cudnn_benchmark.h"
 #include "support/gpu_time.h"
 #include "support/skip.h"
 
@@ -69,10 +70,9 @@ void measure(int64_t batch, at::ScalarType dtype) {
 TEST_CASE("Convolutions of ResNet-50 with and without sums for batch norm", "[.][benchmark]") {
   if (!at::hasCUDA()) return test::skip("there is no GPU");
   const c10::cuda::CUDAStreamGuard side(c10::cuda::getStreamFromPool());
-  at::globalContext().setBenchmarkCuDNN(true);
+  const test::CudnnBenchmark benchmark;
   measure(256, at::kHalf);
   measure(256, at::kBFloat16);
   measure(16, at::kHalf);
-  at::globalContext().setBenchmarkCuDNN(false);
 }
 #endif

@@ -6,6 +6,7 @@
 
 #include "batch_norm_fixture.h"
 #include "support/catch.h"
+#include "support/cudnn_benchmark.h"
 #include "support/skip.h"
 
 #ifdef AMPCTL_WITH_CUDNN
@@ -41,15 +42,6 @@ at::Tensor sums_of(const at::Tensor& output) {
   return at::stack({output.sum(rows), output.square().sum(rows)});
 }
 
-/// cuDNN's benchmark mode, which the operator measures in.
-class Benchmark {
- public:
-  Benchmark() { at::globalContext().setBenchmarkCuDNN(true); }
-  ~Benchmark() { at::globalContext().setBenchmarkCuDNN(false); }
-  Benchmark(const Benchmark&) = delete;
-  Benchmark& operator=(const Benchmark&) = delete;
-};
-
 }  // namespace
 
 TEST_CASE("On the CPU a convolution with sums is the convolution, and hands on no sums") {
@@ -64,7 +56,7 @@ TEST_CASE("On the CPU a convolution with sums is the convolution, and hands on n
 
 TEST_CASE("A convolution with sums has PyTorch's output and gradients", "[gpu]") {
   if (!at::hasCUDA()) return test::skip("there is no GPU");
-  const Benchmark benchmark;
+  const test::CudnnBenchmark benchmark;
   for (const auto dtype : {at::kHalf, at::kBFloat16}) {
     for (const auto& c : kCases) {
       INFO(c.input.channels << " to " << c.out_channels << ", kernel " << c.kernel << ", " << dtype);
@@ -98,7 +90,7 @@ TEST_CASE("Convolutions are not measured where algorithms must be deterministic"
   const at::Tensor input = test::random_images(c.input, at::kHalf, 1).cuda();
   const at::Tensor weight = weight_of(c, at::kHalf).cuda();
   CHECK_FALSE(kernels::may_have_conv_sums(input, weight));
-  const Benchmark benchmark;
+  const test::CudnnBenchmark benchmark;
   at::globalContext().setDeterministicCuDNN(true);
   CHECK_FALSE(kernels::may_have_conv_sums(input, weight));
   at::globalContext().setDeterministicCuDNN(false);

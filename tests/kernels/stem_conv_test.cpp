@@ -19,8 +19,8 @@
 #endif
 
 using namespace ampctl;
+using kernels::Convolved;
 using kernels::stem_conv;
-using kernels::StemConvolved;
 using test::in_float64;
 using test::rounding;
 
@@ -84,7 +84,7 @@ struct Outcome {
 
 Outcome run(const Case& given) {
   const at::Tensor weight = given.weight.detach().set_requires_grad(true);
-  const StemConvolved found = stem_conv(given.input, weight);
+  const Convolved found = stem_conv(given.input, weight);
   const at::Tensor grad = torch::autograd::grad({found.output}, {weight}, {given.grad_output})[0];
   return {found.output.detach(), found.sums, grad};
 }
@@ -193,12 +193,12 @@ void check_input_gradient(c10::Device device) {
 
 void check_autocast(c10::Device device) {
   const Case given = converted(whole_case({1, 16, 16}), at::kFloat, at::kBFloat16, device);
-  const StemConvolved plain = stem_conv(given.input, given.weight);
-  const StemConvolved wide = stem_conv(given.input, given.weight.to(at::kFloat));
+  const Convolved plain = stem_conv(given.input, given.weight);
+  const Convolved wide = stem_conv(given.input, given.weight.to(at::kFloat));
   at::autocast::set_autocast_enabled(device.type(), true);
   at::autocast::set_autocast_dtype(device.type(), at::kHalf);
-  const StemConvolved under = stem_conv(given.input, given.weight);
-  const StemConvolved under_wide = stem_conv(given.input, given.weight.to(at::kFloat));
+  const Convolved under = stem_conv(given.input, given.weight);
+  const Convolved under_wide = stem_conv(given.input, given.weight.to(at::kFloat));
   at::autocast::set_autocast_dtype(device.type(), device.is_cuda() ? at::kHalf : at::kBFloat16);
   at::autocast::set_autocast_enabled(device.type(), false);
   CHECK(under.output.scalar_type() == at::kBFloat16);
@@ -348,7 +348,7 @@ TEST_CASE("The stem's convolution counts outputs beyond 2^31", "[gpu]") {
   const at::Tensor input = at::zeros({kImages, 3, 224, 224}, one.input.options()).contiguous(kChannelsLast);
   input[kImages - 1].copy_(one.input[0]);
   const at::Tensor weight = one.weight.detach().set_requires_grad(true);
-  const StemConvolved found = stem_conv(input, weight);
+  const Convolved found = stem_conv(input, weight);
   const Outcome wanted = run(one);
   CHECK(at::equal(found.output[kImages - 1], wanted.output[0]));
   CHECK_FALSE(found.output[kImages - 2].any().item<bool>());

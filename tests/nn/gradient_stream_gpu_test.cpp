@@ -13,6 +13,7 @@
 #include "nn/layer_tree.h"
 #include "nn/working_weights.h"
 #include "support/catch.h"
+#include "support/cudnn_benchmark.h"
 #include "support/skip.h"
 
 using namespace ampctl;
@@ -20,14 +21,6 @@ using namespace ampctl;
 namespace {
 
 constexpr int64_t kCycles = 20'000'000;  // some ten milliseconds
-
-class Benchmark {
- public:
-  Benchmark() { at::globalContext().setBenchmarkCuDNN(true); }
-  ~Benchmark() { at::globalContext().setBenchmarkCuDNN(false); }
-  Benchmark(const Benchmark&) = delete;
-  Benchmark& operator=(const Benchmark&) = delete;
-};
 
 /// Three convolutions one after the other.
 struct Net : nn::Layer {
@@ -82,7 +75,7 @@ void check_close(const std::vector<at::Tensor>& found, const std::vector<at::Ten
 
 TEST_CASE("Gradients of weights on a stream of their own are there when the backward pass returns", "[gpu]") {
   if (!at::hasCUDA()) return test::skip("there is no GPU");
-  const Benchmark benchmark;
+  const test::CudnnBenchmark benchmark;
   Net plain;
   Net beside;
   const nn::WorkingWeights plain_weights(plain, at::kHalf);
@@ -104,7 +97,7 @@ TEST_CASE("Gradients of weights on a stream of their own are there when the back
 
 TEST_CASE("A CUDA graph holds gradients on a stream of their own", "[gpu]") {
   if (!at::hasCUDA()) return test::skip("there is no GPU");
-  const Benchmark benchmark;
+  const test::CudnnBenchmark benchmark;
   const c10::cuda::CUDAStreamGuard side(c10::cuda::getStreamFromPool());
   Net plain;
   Net beside;
