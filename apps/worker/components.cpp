@@ -153,7 +153,6 @@ TrainComponents build_training(const config::RunPlan& plan, c10::Device device) 
   parts.step =
       std::make_unique<train::TrainStep>(*parts.model, *parts.optimizer, *parts.scaler, *parts.recorder,
                                          *parts.buffers, at::tensor(table).to(device), options);
-  if (parts.working_weights) parts.step->place_gradients(*parts.working_weights);
   parts.replicas = build_replicas(plan, *parts.model, device);
   if (parts.replicas) parts.step->spread(*parts.replicas);
   return parts;

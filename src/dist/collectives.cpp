@@ -23,6 +23,7 @@ std::string describe(const at::Tensor& tensor) {
 
 void all_reduce_(const World& world, at::Tensor& tensor, c10d::ReduceOp::RedOpType operation) {
   if (world.size() == 1) return;
+  world.settle();
   with_peer_errors(world, "the all-reduce of " + describe(tensor), [&] {
     std::vector<at::Tensor> tensors{tensor};
     c10d::AllreduceOptions options;
@@ -52,6 +53,7 @@ void all_reduce_max_(const World& world, at::Tensor& tensor) {
 
 void broadcast_(const World& world, const std::vector<at::Tensor>& tensors) {
   if (world.size() == 1 || tensors.empty()) return;
+  world.settle();
   const at::NoGradGuard no_grad;
   with_peer_errors(world, "the broadcast of " + std::to_string(tensors.size()) + " tensors", [&] {
     // Coalescing copies what it sends: of no use to a tensor that travels alone.

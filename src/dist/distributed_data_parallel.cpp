@@ -136,6 +136,7 @@ DistributedDataParallel& DistributedDataParallel::operator=(DistributedDataParal
 
 void DistributedDataParallel::prepare_forward() {
   if (!state_) return;
+  state_->world->settle();
   with_peer_errors(*state_->world, "the ordering of gradient buckets", [this] {
     state_->reducer->prepare_for_forward();
     state_->reducer->rebuild_buckets();

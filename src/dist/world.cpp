@@ -4,6 +4,8 @@
 #include <thread>
 #include <utility>
 
+#include <c10/core/Event.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
@@ -95,6 +97,8 @@ bool any_elsewhere(const std::vector<PeerProcess>& processes) {
 struct World::State {
   WorldOptions options;
   Joined joined;
+  std::optional<c10::Event> graph_end = {};  // of the graph launched last
+  bool graph_may_run = false;                // nobody has waited for it yet
 };
 
 World::World(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -147,6 +151,17 @@ Group World::control() const { return state_->joined.control; }
 Store World::store() const { return state_->joined.store; }
 bool World::rank_0_holds_store() const { return size() > 1 && state_->options.hosts_store; }
 const std::vector<PeerProcess>& World::processes() const { return state_->joined.processes; }
+
+void World::launched_graph() const {
+  const c10::Device device = state_->options.device;
+  if (!state_->graph_end) state_->graph_end.emplace(device.type());
+  state_->graph_end->record(c10::impl::VirtualGuardImpl(device.type()).getStream(device));
+  state_->graph_may_run = true;
+}
+
+void World::settle() const {
+  if (std::exchange(state_->graph_may_run, false)) state_->graph_end->synchronize();
+}
 
 void World::leave() {
   if (!state_ || !state_->joined.store.defined()) return;

@@ -89,6 +89,13 @@ class World {
   /// Every rank's process, by rank; empty in a world of one.
   [[nodiscard]] const std::vector<PeerProcess>& processes() const;
 
+  /// A CUDA graph that holds collectives was launched on the current stream.
+  void launched_graph() const;
+  /// Before collectives outside of a graph: the host waits until the graph launched last has ended on the
+  /// device, since NCCL must not be given both at once (NCCL_GRAPH_MIXING_SUPPORT=0). This folder's
+  /// collectives do it by themselves. Nothing is waited for where no graph was launched since the last call.
+  void settle() const;
+
   /// The orderly end: no barrier; rank 0, when it holds the store, waits for the others' goodbye.
   void leave();
 

@@ -21,16 +21,14 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-using Op = std::vector<at::Tensor>(const at::Tensor&, const MaybeTensor&, const at::Tensor&,
-                                   const at::Tensor&, const MaybeTensor&, const MaybeTensor&,
-                                   const MaybeTensor&, const MaybeTensor&, const MaybeTensor&, double, double,
-                                   bool, int64_t);
 using ForwardOp = BatchNormPassed(const at::Tensor&, const MaybeTensor&, const at::Tensor&, const at::Tensor&,
                                   const MaybeTensor&, const MaybeTensor&, const MaybeTensor&,
                                   const MaybeTensor&, const MaybeTensor&, double, double, bool);
-using BackwardOp = BatchNormGradients(const MaybeTensor&, const MaybeTensor&, const at::Tensor&,
-                                      const MaybeTensor&, const at::Tensor&, const at::Tensor&,
-                                      const at::Tensor&, const at::Tensor&, const MaybeTensor&, bool);
+using BackwardPassed = std::tuple<at::Tensor, at::Tensor>;
+using BackwardOp = BackwardPassed(const MaybeTensor&, const MaybeTensor&, const at::Tensor&,
+                                  const MaybeTensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&,
+                                  const at::Tensor&, const MaybeTensor&, bool, const at::Tensor&,
+                                  const at::Tensor&);
 
 BatchNormPassed call_forward(const at::Tensor& input, const at::Tensor& residual,
                              const BatchNormInputs& inputs, bool relu) {
@@ -42,12 +40,15 @@ BatchNormPassed call_forward(const at::Tensor& input, const at::Tensor& residual
 }
 
 BatchNormGradients call_backward(const at::Tensor& grad_output, const at::Tensor& grad_second,
-                                 const BatchNormSaved& saved) {
+                                 const BatchNormSaved& saved, const c10::IValue& slots) {
   static const auto op = c10::Dispatcher::singleton()
                              .findSchemaOrThrow("ampctl::batch_norm_act_backward", "")
                              .typed<BackwardOp>();
-  return op.call(maybe(grad_output), maybe(grad_second), saved.input, maybe(saved.positive), saved.weight,
-                 saved.bias, saved.mean, saved.invstd, maybe(saved.tickets), saved.relu);
+  auto grads = BatchNormParameterGradients::in_slots(slots, saved.weight, saved.bias);
+  auto [grad_input, grad_residual] = op.call(
+      maybe(grad_output), maybe(grad_second), saved.input, maybe(saved.positive), saved.weight, saved.bias,
+      saved.mean, saved.invstd, maybe(saved.tickets), saved.relu, grads.weight, grads.bias);
+  return {std::move(grad_input), std::move(grad_residual), std::move(grads.weight), std::move(grads.bias)};
 }
 
 struct BatchNormAct : torch::autograd::Function<BatchNormAct> {
@@ -60,6 +61,7 @@ struct BatchNormAct : torch::autograd::Function<BatchNormAct> {
     context->save_for_backward({input, positive, weight, bias, mean, invstd, inputs.tickets});
     context->saved_data["relu"] = relu;
     context->saved_data["adds"] = residual.has_value();
+    context->saved_data["slots"] = gradient_slots(inputs);
     context->set_materialize_grads(false);
     return for_readers(output, readers);
   }
@@ -73,7 +75,7 @@ struct BatchNormAct : torch::autograd::Function<BatchNormAct> {
     // Gradients are recorded here only for derivatives of a higher order, which the stock operators have.
     auto [grad_input, grad_residual, grad_weight, grad_bias] =
         at::GradMode::is_enabled() ? batch_norm_act_backward_reference(grads[0], second, saved)
-                                   : call_backward(grads[0], second, saved);
+                                   : call_backward(grads[0], second, saved, context->saved_data["slots"]);
     if (!context->saved_data["adds"].toBool()) grad_residual = at::Tensor();
     return {grad_input, grad_residual, grad_weight, grad_bias, {}, {}, {}};
   }
@@ -109,29 +111,25 @@ void check(const at::Tensor& input, const at::Tensor& residual, bool relu, int64
   }
 }
 
+std::vector<at::Tensor> fused_or_stock(const at::Tensor& input, const at::Tensor& residual,
+                                       const BatchNormInputs& inputs, bool relu, int64_t readers) {
+  check(input, residual, relu, readers);
+  const bool has_kernel = has_batch_norm_kernel(input, inputs) &&
+                          (!residual.defined() || residual.scalar_type() == input.scalar_type());
+  return has_kernel ? batch_norm_act_fused(input, residual, inputs, relu, readers)
+                    : stock(input, residual, inputs, relu, readers);
+}
+
 std::vector<at::Tensor> composite(const at::Tensor& input, const MaybeTensor& residual,
                                   const at::Tensor& weight, const at::Tensor& bias,
                                   const MaybeTensor& running_mean, const MaybeTensor& running_var,
                                   const MaybeTensor& num_batches_tracked, const MaybeTensor& tickets,
                                   const MaybeTensor& sums, double momentum, double eps, bool relu,
                                   int64_t readers) {
-  const BatchNormInputs inputs = batch_norm_inputs(weight, bias, running_mean, running_var,
-                                                   num_batches_tracked, tickets, sums, momentum, eps);
-  const at::Tensor added = residual.value_or(at::Tensor());
-  check(input, added, relu, readers);
-  const bool has_kernel = has_batch_norm_kernel(input, inputs) &&
-                          (!added.defined() || added.scalar_type() == input.scalar_type());
-  return has_kernel ? batch_norm_act_fused(input, added, inputs, relu, readers)
-                    : stock(input, added, inputs, relu, readers);
-}
-
-std::vector<at::Tensor> call(const at::Tensor& input, const at::Tensor& residual,
-                             const BatchNormInputs& inputs, bool relu, int64_t readers) {
-  static const auto op =
-      c10::Dispatcher::singleton().findSchemaOrThrow("ampctl::batch_norm_act", "").typed<Op>();
-  return op.call(input, maybe(residual), inputs.weight, inputs.bias, maybe(inputs.running_mean),
-                 maybe(inputs.running_var), maybe(inputs.num_batches_tracked), maybe(inputs.tickets),
-                 maybe(inputs.sums), inputs.momentum, inputs.eps, relu, readers);
+  return fused_or_stock(input, residual.value_or(at::Tensor()),
+                        batch_norm_inputs(weight, bias, running_mean, running_var, num_batches_tracked,
+                                          tickets, sums, momentum, eps),
+                        relu, readers);
 }
 
 BatchNormPassed forward_composition(const at::Tensor& input, const MaybeTensor& residual,
@@ -146,15 +144,17 @@ BatchNormPassed forward_composition(const at::Tensor& input, const MaybeTensor& 
       relu);
 }
 
-BatchNormGradients backward_composition(const MaybeTensor& grad_output, const MaybeTensor& grad_second,
-                                        const at::Tensor& input, const MaybeTensor& positive,
-                                        const at::Tensor& weight, const at::Tensor& bias,
-                                        const at::Tensor& mean, const at::Tensor& invstd,
-                                        const MaybeTensor& tickets, bool relu) {
+BackwardPassed backward_composition(const MaybeTensor& grad_output, const MaybeTensor& grad_second,
+                                    const at::Tensor& input, const MaybeTensor& positive,
+                                    const at::Tensor& weight, const at::Tensor& bias, const at::Tensor& mean,
+                                    const at::Tensor& invstd, const MaybeTensor& tickets, bool relu,
+                                    const at::Tensor& grad_weight, const at::Tensor& grad_bias) {
   const at::Tensor none;
-  return batch_norm_act_backward_reference(
+  auto [grad_input, grad_residual, weight_part, bias_part] = batch_norm_act_backward_reference(
       grad_output.value_or(none), grad_second.value_or(none),
       {input, positive.value_or(none), weight, bias, mean, invstd, tickets.value_or(none), relu});
+  BatchNormParameterGradients{grad_weight, grad_bias}.fill(weight_part, bias_part);
+  return {std::move(grad_input), std::move(grad_residual)};
 }
 
 }  // namespace
@@ -176,12 +176,12 @@ BatchNormInputs batch_norm_inputs(const at::Tensor& weight, const at::Tensor& bi
 }
 
 at::Tensor batch_norm_act(const at::Tensor& input, const BatchNormInputs& inputs, bool relu) {
-  return call(input, {}, inputs, relu, /*readers=*/1)[0];
+  return fused_or_stock(input, {}, inputs, relu, /*readers=*/1)[0];
 }
 
 ForkedTensor batch_norm_add_relu(const at::Tensor& input, const at::Tensor& residual,
                                  const BatchNormInputs& inputs) {
-  std::vector<at::Tensor> outputs = call(input, residual, inputs, /*relu=*/true, /*readers=*/2);
+  std::vector<at::Tensor> outputs = fused_or_stock(input, residual, inputs, /*relu=*/true, /*readers=*/2);
   return {std::move(outputs[0]), std::move(outputs[1])};
 }
 
@@ -203,8 +203,8 @@ TORCH_LIBRARY_FRAGMENT(ampctl, library) {
       "(Tensor output, Tensor mean, Tensor invstd, Tensor positive)");
   library.def(
       "batch_norm_act_backward(Tensor? grad_output, Tensor? grad_second, Tensor input, Tensor? positive, "
-      "Tensor weight, Tensor bias, Tensor mean, Tensor invstd, Tensor(a!)? tickets, bool relu) -> "
-      "(Tensor grad_input, Tensor grad_residual, Tensor grad_weight, Tensor grad_bias)");
+      "Tensor weight, Tensor bias, Tensor mean, Tensor invstd, Tensor(a!)? tickets, bool relu, "
+      "Tensor(b!) grad_weight, Tensor(c!) grad_bias) -> (Tensor grad_input, Tensor grad_residual)");
 }
 
 TORCH_LIBRARY_IMPL(ampctl, CompositeImplicitAutograd, library) { library.impl("batch_norm_act", &composite); }

@@ -7,14 +7,15 @@
 //   ampctl::batch_norm_act_forward(... the same up to relu) -> (Tensor output, Tensor mean, Tensor invstd,
 //       Tensor positive)
 //   ampctl::batch_norm_act_backward(Tensor? grad_output, Tensor? grad_second, Tensor input, Tensor? positive,
-//       Tensor weight, Tensor bias, Tensor mean, Tensor invstd, Tensor(a!)? tickets, bool relu)
-//       -> (Tensor grad_input, Tensor grad_residual, Tensor grad_weight, Tensor grad_bias)
+//       Tensor weight, Tensor bias, Tensor mean, Tensor invstd, Tensor(a!)? tickets, bool relu,
+//       Tensor(b!) grad_weight, Tensor(c!) grad_bias) -> (Tensor grad_input, Tensor grad_residual)
 // Under autocast each takes its tensors' dtypes as they are, like PyTorch's batch_norm.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include "kernels/forked_tensor.h"
+#include "kernels/gradient_slot.h"
 
 namespace ampctl::kernels {
 
@@ -32,6 +33,8 @@ struct BatchNormInputs {
   /// before gave them (kernels/conv_sums.h). The kernels then read the input only for channel groups where
   /// these do not tell the variance: see BatchNormStatistics.
   at::Tensor sums = {};
+  GradientSlotPtr weight_slot = {};  ///< where the weight's gradient is wanted; may be null
+  GradientSlotPtr bias_slot = {};    ///< as weight_slot
 };
 
 /// Counters in which the kernels' blocks see which of them is the last. Calls that share them must not

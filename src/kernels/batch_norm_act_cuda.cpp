@@ -53,10 +53,13 @@ BatchNormPassed forward_cuda(const at::Tensor& input, const MaybeTensor& residua
   return {std::move(output), std::move(mean), std::move(invstd), std::move(positive)};
 }
 
-BatchNormGradients backward_cuda(const MaybeTensor& grad_output, const MaybeTensor& grad_second,
-                                 const at::Tensor& input, const MaybeTensor& positive,
-                                 const at::Tensor& weight, const at::Tensor& bias, const at::Tensor& mean,
-                                 const at::Tensor& invstd, const MaybeTensor& tickets, bool relu) {
+std::tuple<at::Tensor, at::Tensor> backward_cuda(const MaybeTensor& grad_output,
+                                                 const MaybeTensor& grad_second, const at::Tensor& input,
+                                                 const MaybeTensor& positive, const at::Tensor& weight,
+                                                 const at::Tensor& bias, const at::Tensor& mean,
+                                                 const at::Tensor& invstd, const MaybeTensor& tickets,
+                                                 bool relu, const at::Tensor& grad_weight,
+                                                 const at::Tensor& grad_bias) {
   const at::Tensor none;
   const BatchNormSaved saved{input,  positive.value_or(none), weight, bias, mean,
                              invstd, tickets.value_or(none),  relu};
@@ -67,7 +70,12 @@ BatchNormGradients backward_cuda(const MaybeTensor& grad_output, const MaybeTens
   const bool adds = saved.positive.defined() && !is_stock;
   const bool has_kernel = !is_stock && saved.tickets.defined() && is_batch_norm_readable(input) &&
                           mean.scalar_type() == at::kFloat && (adds || !second.defined());
-  if (!has_kernel) return batch_norm_act_backward_reference(first, second, saved);
+  if (!has_kernel) {
+    auto [input_part, residual_part, weight_part, bias_part] =
+        batch_norm_act_backward_reference(first, second, saved);
+    BatchNormParameterGradients{grad_weight, grad_bias}.fill(weight_part, bias_part);
+    return {std::move(input_part), std::move(residual_part)};
+  }
 
   const c10::cuda::CUDAGuard guard(input.device());
   const BatchNormShape shape = batch_norm_shape(input);
@@ -76,8 +84,6 @@ BatchNormGradients backward_cuda(const MaybeTensor& grad_output, const MaybeTens
       second.defined() ? batch_norm_readable(second.to(input.scalar_type())) : at::Tensor();
   at::Tensor grad_input = at::empty_like(input, input.options(), kChannelsLast);
   at::Tensor grad_residual = adds ? at::empty_like(grad_input) : at::Tensor();
-  at::Tensor grad_weight = at::empty_like(weight);
-  at::Tensor grad_bias = at::empty_like(bias);
   const BatchNormBackward tensors{dy.const_data_ptr(),
                                   dy_second.defined() ? dy_second.const_data_ptr() : nullptr,
                                   input.const_data_ptr(),
@@ -89,7 +95,7 @@ BatchNormGradients backward_cuda(const MaybeTensor& grad_output, const MaybeTens
   const BatchNormWorkspace workspace(shape, saved.tickets, BatchNormPass::backward);
   C10_CUDA_CHECK(launch_batch_norm_backward(shape, form_of(adds, relu), tensors, batch_norm_channels(saved),
                                             workspace.scratch(), c10::cuda::getCurrentCUDAStream()));
-  return {std::move(grad_input), std::move(grad_residual), std::move(grad_weight), std::move(grad_bias)};
+  return {std::move(grad_input), std::move(grad_residual)};
 }
 
 }  // namespace

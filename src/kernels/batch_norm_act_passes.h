@@ -12,8 +12,23 @@ namespace ampctl::kernels {
 
 /// As the operators return them: output, mean, invstd, positive.
 using BatchNormPassed = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
-/// As the operators return them: grad_input, grad_residual, grad_weight, grad_bias.
+/// grad_input, grad_residual, grad_weight, grad_bias.
 using BatchNormGradients = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
+
+/// Memory for gradients of one norm's parameters, which the backward operators fill.
+struct BatchNormParameterGradients {
+  at::Tensor weight;
+  at::Tensor bias;
+
+  /// In the slots' places where they can be had.
+  static BatchNormParameterGradients in_slots(const c10::IValue& slots, const at::Tensor& weight,
+                                              const at::Tensor& bias);
+  /// For what a reference has computed elsewhere.
+  void fill(const at::Tensor& grad_weight, const at::Tensor& grad_bias) const;
+};
+
+/// Both slots of one norm, for what autograd keeps beside tensors.
+c10::IValue gradient_slots(const BatchNormInputs& inputs);
 
 /// What the backward pass needs of the forward pass.
 struct BatchNormSaved {

@@ -42,6 +42,22 @@ at::Tensor pass_relu(const at::Tensor& grad, const BatchNormSaved& saved) {
 
 }  // namespace
 
+BatchNormParameterGradients BatchNormParameterGradients::in_slots(const c10::IValue& slots,
+                                                                  const at::Tensor& weight,
+                                                                  const at::Tensor& bias) {
+  const auto& pair = slots.toTupleRef().elements();
+  return {gradient_memory(gradient_slot(pair[0]), weight), gradient_memory(gradient_slot(pair[1]), bias)};
+}
+
+void BatchNormParameterGradients::fill(const at::Tensor& grad_weight, const at::Tensor& grad_bias) const {
+  weight.copy_(grad_weight);
+  bias.copy_(grad_bias);
+}
+
+c10::IValue gradient_slots(const BatchNormInputs& inputs) {
+  return c10::ivalue::Tuple::create(to_capsule(inputs.weight_slot), to_capsule(inputs.bias_slot));
+}
+
 at::Tensor in_float64(const at::Tensor& tensor) { return tensor.to(at::kDouble); }
 
 at::Tensor summed(const at::Tensor& first, const at::Tensor& second) {

@@ -20,7 +20,7 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 using ForwardPass = OfPairSchema<&batch_norm_pair_forward_reference>;
-using BackwardPass = OfPairBackwardSchema<&batch_norm_pair_backward_reference>;
+using BackwardPass = OfPairBackwardSchema<&batch_norm_pair_backward_composition>;
 
 BatchNormPairPassed call_forward(const at::Tensor& first, const BatchNormInputs& first_inputs,
                                  const at::Tensor& second, const BatchNormInputs& second_inputs) {
@@ -33,14 +33,20 @@ BatchNormPairPassed call_forward(const at::Tensor& first, const BatchNormInputs&
 }
 
 BatchNormPairGradients call_backward(const at::Tensor& grad_output, const at::Tensor& grad_output_second,
-                                     const BatchNormPairSaved& saved) {
+                                     const BatchNormPairSaved& saved, const c10::IValue& first_slots,
+                                     const c10::IValue& second_slots) {
   static const auto op = c10::Dispatcher::singleton()
                              .findSchemaOrThrow("ampctl::batch_norm_pair_backward", "")
                              .typed<BackwardPass::Type>();
   const auto& [first, second] = saved;
-  return op.call(maybe(grad_output), maybe(grad_output_second), first.positive, first.input, first.weight,
-                 first.bias, first.mean, first.invstd, second.input, second.weight, second.bias, second.mean,
-                 second.invstd, maybe(first.tickets));
+  auto of_first = BatchNormParameterGradients::in_slots(first_slots, first.weight, first.bias);
+  auto of_second = BatchNormParameterGradients::in_slots(second_slots, second.weight, second.bias);
+  auto [grad_first, grad_second] = op.call(
+      maybe(grad_output), maybe(grad_output_second), first.positive, first.input, first.weight, first.bias,
+      first.mean, first.invstd, second.input, second.weight, second.bias, second.mean, second.invstd,
+      maybe(first.tickets), of_first.weight, of_first.bias, of_second.weight, of_second.bias);
+  return {std::move(grad_first),  std::move(of_first.weight),  std::move(of_first.bias),
+          std::move(grad_second), std::move(of_second.weight), std::move(of_second.bias)};
 }
 
 struct BatchNormPair : torch::autograd::Function<BatchNormPair> {
@@ -55,6 +61,8 @@ struct BatchNormPair : torch::autograd::Function<BatchNormPair> {
     context->save_for_backward({first, positive, first_weight, first_bias, first_mean, first_invstd,
                                 first_inputs.tickets, second, second_weight, second_bias, second_mean,
                                 second_invstd});
+    context->saved_data["first_slots"] = gradient_slots(first_inputs);
+    context->saved_data["second_slots"] = gradient_slots(second_inputs);
     context->set_materialize_grads(false);
     return for_readers(output, readers);
   }
@@ -69,7 +77,8 @@ struct BatchNormPair : torch::autograd::Function<BatchNormPair> {
     // Gradients are recorded here only for derivatives of a higher order, which the stock operators have.
     auto [grad_first, grad_first_weight, grad_first_bias, grad_second, grad_second_weight, grad_second_bias] =
         at::GradMode::is_enabled() ? batch_norm_pair_backward_reference(grads[0], other, saved)
-                                   : call_backward(grads[0], other, saved);
+                                   : call_backward(grads[0], other, saved, context->saved_data["first_slots"],
+                                                   context->saved_data["second_slots"]);
     return {grad_first,
             grad_first_weight,
             grad_first_bias,
@@ -94,9 +103,9 @@ void check(const at::Tensor& first, const at::Tensor& second, int64_t readers) {
   }
 }
 
-std::vector<at::Tensor> composite(const at::Tensor& first, const BatchNormInputs& first_inputs,
-                                  const at::Tensor& second, const BatchNormInputs& second_inputs,
-                                  int64_t readers) {
+std::vector<at::Tensor> fused_or_stock(const at::Tensor& first, const BatchNormInputs& first_inputs,
+                                       const at::Tensor& second, const BatchNormInputs& second_inputs,
+                                       int64_t readers) {
   check(first, second, readers);
   if (has_batch_norm_pair_kernel(first, first_inputs, second, second_inputs)) {
     return batch_norm_pair_fused(first, first_inputs, second, second_inputs, readers);
@@ -108,7 +117,7 @@ std::vector<at::Tensor> composite(const at::Tensor& first, const BatchNormInputs
   return outputs;
 }
 
-using Composite = OfPairSchema<&composite, int64_t>;
+using Composite = OfPairSchema<&fused_or_stock, int64_t>;
 
 }  // namespace
 
@@ -136,13 +145,19 @@ BatchNormPairGradients batch_norm_pair_backward_reference(const at::Tensor& grad
           std::move(grad_second), std::move(grad_second_weight), std::move(grad_second_bias)};
 }
 
+BatchNormPairInputGradients batch_norm_pair_backward_composition(
+    const at::Tensor& grad_output, const at::Tensor& grad_output_second, const BatchNormPairSaved& saved,
+    const BatchNormPairParameterGradients& grads) {
+  auto [grad_first, first_weight, first_bias, grad_second, second_weight, second_bias] =
+      batch_norm_pair_backward_reference(grad_output, grad_output_second, saved);
+  grads.first.fill(first_weight, first_bias);
+  grads.second.fill(second_weight, second_bias);
+  return {std::move(grad_first), std::move(grad_second)};
+}
+
 ForkedTensor batch_norm_pair_add_relu(const at::Tensor& first, const BatchNormInputs& first_inputs,
                                       const at::Tensor& second, const BatchNormInputs& second_inputs) {
-  static const auto op =
-      c10::Dispatcher::singleton().findSchemaOrThrow("ampctl::batch_norm_pair", "").typed<Composite::Type>();
-  std::vector<at::Tensor> outputs = std::apply(
-      [](const auto&... arguments) { return op.call(arguments..., /*readers=*/2); },
-      std::tuple_cat(batch_norm_schema(first, first_inputs), batch_norm_schema(second, second_inputs)));
+  std::vector<at::Tensor> outputs = fused_or_stock(first, first_inputs, second, second_inputs, /*readers=*/2);
   return {std::move(outputs[0]), std::move(outputs[1])};
 }
 
@@ -184,8 +199,9 @@ TORCH_LIBRARY_FRAGMENT(ampctl, library) {
       "batch_norm_pair_backward(Tensor? grad_output, Tensor? grad_output_second, Tensor positive, "
       "Tensor first, Tensor first_weight, Tensor first_bias, Tensor first_mean, Tensor first_invstd, "
       "Tensor second, Tensor second_weight, Tensor second_bias, Tensor second_mean, Tensor second_invstd, "
-      "Tensor(a!)? tickets) -> (Tensor grad_first, Tensor grad_first_weight, Tensor grad_first_bias, "
-      "Tensor grad_second, Tensor grad_second_weight, Tensor grad_second_bias)");
+      "Tensor(a!)? tickets, Tensor(b!) grad_first_weight, Tensor(c!) grad_first_bias, "
+      "Tensor(d!) grad_second_weight, Tensor(e!) grad_second_bias) -> (Tensor grad_first, "
+      "Tensor grad_second)");
 }
 
 TORCH_LIBRARY_IMPL(ampctl, CompositeImplicitAutograd, library) {

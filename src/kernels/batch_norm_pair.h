@@ -10,9 +10,9 @@
 //       Tensor first_mean, Tensor first_invstd, Tensor second_mean, Tensor second_invstd)
 //   ampctl::batch_norm_pair_backward(Tensor? grad_output, Tensor? grad_output_second, Tensor positive,
 //       Tensor first, Tensor first_weight, Tensor first_bias, Tensor first_mean, Tensor first_invstd,
-//       Tensor second, ... the same of the second norm, Tensor(a!)? tickets) -> (Tensor grad_first,
-//       Tensor grad_first_weight, Tensor grad_first_bias, Tensor grad_second, Tensor grad_second_weight,
-//       Tensor grad_second_bias)
+//       Tensor second, ... the same of the second norm, Tensor(a!)? tickets, Tensor(b!) grad_first_weight,
+//       Tensor(c!) grad_first_bias, Tensor(d!) grad_second_weight, Tensor(e!) grad_second_bias)
+//       -> (Tensor grad_first, Tensor grad_second)
 // Under autocast each takes its tensors' dtypes as they are, like PyTorch's batch_norm.
 #pragma once
 

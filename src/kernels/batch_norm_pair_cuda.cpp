@@ -40,33 +40,26 @@ BatchNormPairPassed forward_cuda(const at::Tensor& first, const BatchNormInputs&
           std::move(first_invstd), std::move(second_mean), std::move(second_invstd)};
 }
 
-/// Tensors for the gradients of one norm.
-struct BranchGradients {
-  at::Tensor input;
-  at::Tensor weight;
-  at::Tensor bias;
-
-  explicit BranchGradients(const BatchNormSaved& saved)
-      : input(at::empty_like(saved.input, saved.input.options(), kChannelsLast)),
-        weight(at::empty_like(saved.weight)),
-        bias(at::empty_like(saved.bias)) {}
-  [[nodiscard]] BatchNormBranchGradients pointers() const {
-    return {input.mutable_data_ptr(), weight.mutable_data_ptr<float>(), bias.mutable_data_ptr<float>()};
-  }
-};
+BatchNormBranchGradients pointers(const at::Tensor& grad_input, const BatchNormParameterGradients& grads) {
+  return {grad_input.mutable_data_ptr(), grads.weight.mutable_data_ptr<float>(),
+          grads.bias.mutable_data_ptr<float>()};
+}
 
 bool is_readable(const BatchNormSaved& saved) {
   return is_batch_norm_readable(saved.input) && saved.mean.scalar_type() == at::kFloat;
 }
 
-BatchNormPairGradients backward_cuda(const at::Tensor& grad_output, const at::Tensor& grad_output_second,
-                                     const BatchNormPairSaved& saved) {
+BatchNormPairInputGradients backward_cuda(const at::Tensor& grad_output, const at::Tensor& grad_output_second,
+                                          const BatchNormPairSaved& saved,
+                                          const BatchNormPairParameterGradients& grads) {
   const BatchNormSaved& first = saved.first;
   const BatchNormSaved& second = saved.second;
   // Masks of bool come from stock operators.
   const bool has_kernel = first.positive.scalar_type() == at::kByte && first.tickets.defined() &&
                           is_readable(first) && is_readable(second);
-  if (!has_kernel) return batch_norm_pair_backward_reference(grad_output, grad_output_second, saved);
+  if (!has_kernel) {
+    return batch_norm_pair_backward_composition(grad_output, grad_output_second, saved, grads);
+  }
 
   const c10::cuda::CUDAGuard guard(first.input.device());
   const BatchNormShape shape = batch_norm_shape(first.input);
@@ -76,21 +69,19 @@ BatchNormPairGradients backward_cuda(const at::Tensor& grad_output, const at::Te
   const bool has_first = grad_output.defined();
   const at::Tensor dy = readable(has_first ? grad_output : grad_output_second);
   const at::Tensor dy_second = readable(has_first ? grad_output_second : at::Tensor());
-  BranchGradients first_gradients(first);
-  BranchGradients second_gradients(second);
+  at::Tensor grad_first = at::empty_like(first.input, first.input.options(), kChannelsLast);
+  at::Tensor grad_second = at::empty_like(second.input, second.input.options(), kChannelsLast);
   const BatchNormPairBackward tensors{dy.const_data_ptr(),
                                       dy_second.defined() ? dy_second.const_data_ptr() : nullptr,
                                       first.positive.const_data_ptr<uint8_t>(),
                                       branch(first),
                                       branch(second),
-                                      first_gradients.pointers(),
-                                      second_gradients.pointers()};
+                                      pointers(grad_first, grads.first),
+                                      pointers(grad_second, grads.second)};
   const BatchNormWorkspace workspace(shape, first.tickets, BatchNormPass::backward, kBatchNormPairSums);
   C10_CUDA_CHECK(launch_batch_norm_pair_backward(shape, tensors, workspace.scratch(),
                                                  c10::cuda::getCurrentCUDAStream()));
-  return {std::move(first_gradients.input),   std::move(first_gradients.weight),
-          std::move(first_gradients.bias),    std::move(second_gradients.input),
-          std::move(second_gradients.weight), std::move(second_gradients.bias)};
+  return {std::move(grad_first), std::move(grad_second)};
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ namespace ampctl::kernels {
 /// As the operators return them: output, positive, then mean and invstd of the first norm and of the second.
 using BatchNormPairPassed =
     std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
-/// As the operators return them: grad_input, grad_weight and grad_bias of the first norm and of the second.
+/// grad_input, grad_weight and grad_bias of the first norm and of the second.
 using BatchNormPairGradients =
     std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
 
@@ -24,6 +24,15 @@ using BatchNormPairGradients =
 struct BatchNormPairSaved {
   BatchNormSaved first;
   BatchNormSaved second;
+};
+
+/// As the operators return them: grad_input of the first norm and of the second.
+using BatchNormPairInputGradients = std::tuple<at::Tensor, at::Tensor>;
+
+/// Memory for the other gradients of both norms.
+struct BatchNormPairParameterGradients {
+  BatchNormParameterGradients first;
+  BatchNormParameterGradients second;
 };
 
 /// From stock operators, on any device.
@@ -36,6 +45,11 @@ BatchNormPairPassed batch_norm_pair_forward_reference(const at::Tensor& first,
 BatchNormPairGradients batch_norm_pair_backward_reference(const at::Tensor& grad_output,
                                                           const at::Tensor& grad_output_second,
                                                           const BatchNormPairSaved& saved);
+
+/// The same with the parameters' gradients put where the operators are told to.
+BatchNormPairInputGradients batch_norm_pair_backward_composition(
+    const at::Tensor& grad_output, const at::Tensor& grad_output_second, const BatchNormPairSaved& saved,
+    const BatchNormPairParameterGradients& grads);
 
 /// What the schemas have for one norm.
 inline auto batch_norm_schema(const at::Tensor& input, const BatchNormInputs& inputs) {
@@ -69,22 +83,23 @@ struct OfPairSchema {
 };
 
 /// The backward pass with the arguments of its schema.
-template <BatchNormPairGradients (*kFunction)(const at::Tensor&, const at::Tensor&,
-                                              const BatchNormPairSaved&)>
+template <auto kFunction>
 struct OfPairBackwardSchema {
-  static BatchNormPairGradients call(const MaybeTensor& grad_output, const MaybeTensor& grad_output_second,
-                                     const at::Tensor& positive, const at::Tensor& first,
-                                     const at::Tensor& first_weight, const at::Tensor& first_bias,
-                                     const at::Tensor& first_mean, const at::Tensor& first_invstd,
-                                     const at::Tensor& second, const at::Tensor& second_weight,
-                                     const at::Tensor& second_bias, const at::Tensor& second_mean,
-                                     const at::Tensor& second_invstd, const MaybeTensor& tickets) {
+  static BatchNormPairInputGradients call(
+      const MaybeTensor& grad_output, const MaybeTensor& grad_output_second, const at::Tensor& positive,
+      const at::Tensor& first, const at::Tensor& first_weight, const at::Tensor& first_bias,
+      const at::Tensor& first_mean, const at::Tensor& first_invstd, const at::Tensor& second,
+      const at::Tensor& second_weight, const at::Tensor& second_bias, const at::Tensor& second_mean,
+      const at::Tensor& second_invstd, const MaybeTensor& tickets, const at::Tensor& grad_first_weight,
+      const at::Tensor& grad_first_bias, const at::Tensor& grad_second_weight,
+      const at::Tensor& grad_second_bias) {
     const at::Tensor none;
-    return kFunction(grad_output.value_or(none), grad_output_second.value_or(none),
-                     {{first, positive, first_weight, first_bias, first_mean, first_invstd,
-                       tickets.value_or(none), /*relu=*/true},
-                      {second, none, second_weight, second_bias, second_mean, second_invstd, none,
-                       /*relu=*/false}});
+    return kFunction(
+        grad_output.value_or(none), grad_output_second.value_or(none),
+        {{first, positive, first_weight, first_bias, first_mean, first_invstd, tickets.value_or(none),
+          /*relu=*/true},
+         {second, none, second_weight, second_bias, second_mean, second_invstd, none, /*relu=*/false}},
+        {{grad_first_weight, grad_first_bias}, {grad_second_weight, grad_second_bias}});
   }
   using Type = std::remove_pointer_t<decltype(&call)>;
 };

@@ -26,15 +26,12 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-using Op = std::vector<at::Tensor>(const at::Tensor&, const at::Tensor&, const at::Tensor&,
-                                   const MaybeTensor&, const MaybeTensor&, const MaybeTensor&,
-                                   const MaybeTensor&, const MaybeTensor&, double, double, int64_t);
 using ForwardOp = BatchNormPooled(const at::Tensor&, const at::Tensor&, const at::Tensor&, const MaybeTensor&,
                                   const MaybeTensor&, const MaybeTensor&, const MaybeTensor&,
                                   const MaybeTensor&, double, double);
-using BackwardOp = BatchNormPoolGradients(const MaybeTensor&, const MaybeTensor&, const at::Tensor&,
-                                          const at::Tensor&, const at::Tensor&, const at::Tensor&,
-                                          const at::Tensor&, const at::Tensor&, const MaybeTensor&);
+using BackwardOp = at::Tensor(const MaybeTensor&, const MaybeTensor&, const at::Tensor&, const at::Tensor&,
+                              const at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&,
+                              const MaybeTensor&, const at::Tensor&, const at::Tensor&);
 
 constexpr int64_t kNoPosition = 255;
 /// A position inside the image for every window.
@@ -50,12 +47,15 @@ BatchNormPooled call_forward(const at::Tensor& input, const BatchNormInputs& inp
 }
 
 BatchNormPoolGradients call_backward(const at::Tensor& grad_output, const at::Tensor& grad_second,
-                                     const BatchNormPoolSaved& saved) {
+                                     const BatchNormPoolSaved& saved, const c10::IValue& slots) {
   static const auto op = c10::Dispatcher::singleton()
                              .findSchemaOrThrow("ampctl::batch_norm_relu_max_pool_backward", "")
                              .typed<BackwardOp>();
-  return op.call(maybe(grad_output), maybe(grad_second), saved.input, saved.positions, saved.weight,
-                 saved.bias, saved.mean, saved.invstd, maybe(saved.tickets));
+  auto grads = BatchNormParameterGradients::in_slots(slots, saved.weight, saved.bias);
+  at::Tensor grad_input =
+      op.call(maybe(grad_output), maybe(grad_second), saved.input, saved.positions, saved.weight, saved.bias,
+              saved.mean, saved.invstd, maybe(saved.tickets), grads.weight, grads.bias);
+  return {std::move(grad_input), std::move(grads.weight), std::move(grads.bias)};
 }
 
 struct BatchNormPool : torch::autograd::Function<BatchNormPool> {
@@ -64,6 +64,7 @@ struct BatchNormPool : torch::autograd::Function<BatchNormPool> {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     auto [output, positions, mean, invstd] = call_forward(input, inputs);
     context->save_for_backward({input, positions, weight, bias, mean, invstd, inputs.tickets});
+    context->saved_data["slots"] = gradient_slots(inputs);
     context->set_materialize_grads(false);
     return for_readers(output, readers);
   }
@@ -76,7 +77,7 @@ struct BatchNormPool : torch::autograd::Function<BatchNormPool> {
     // Gradients are recorded here only for derivatives of a higher order, which the stock operators have.
     auto [grad_input, grad_weight, grad_bias] =
         at::GradMode::is_enabled() ? batch_norm_pool_backward_reference(grads[0], second, saved)
-                                   : call_backward(grads[0], second, saved);
+                                   : call_backward(grads[0], second, saved, context->saved_data["slots"]);
     return {grad_input, grad_weight, grad_bias, {}, {}};
   }
 
@@ -93,20 +94,26 @@ void check(const at::Tensor& input, int64_t readers) {
   }
 }
 
-std::vector<at::Tensor> composite(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias,
-                                  const MaybeTensor& running_mean, const MaybeTensor& running_var,
-                                  const MaybeTensor& num_batches_tracked, const MaybeTensor& tickets,
-                                  const MaybeTensor& sums, double momentum, double eps, int64_t readers) {
-  const BatchNormInputs inputs = batch_norm_inputs(weight, bias, running_mean, running_var,
-                                                   num_batches_tracked, tickets, sums, momentum, eps);
+std::vector<at::Tensor> fused_or_stock(const at::Tensor& input, const BatchNormInputs& inputs,
+                                       int64_t readers) {
   check(input, readers);
   if (has_batch_norm_kernel(input, inputs)) return batch_norm_relu_max_pool_fused(input, inputs, readers);
   if (inputs.num_batches_tracked.defined()) inputs.num_batches_tracked.add_(1);
   at::Tensor normalised =
-      at::batch_norm(input, weight, bias, inputs.running_mean, inputs.running_var, /*training=*/true,
-                     momentum, eps, at::globalContext().userEnabledCuDNN());
+      at::batch_norm(input, inputs.weight, inputs.bias, inputs.running_mean, inputs.running_var,
+                     /*training=*/true, inputs.momentum, inputs.eps, at::globalContext().userEnabledCuDNN());
   return std::vector<at::Tensor>(static_cast<size_t>(readers),
                                  max_pool2d(normalised.relu_(), kBatchNormPoolWindow));
+}
+
+std::vector<at::Tensor> composite(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias,
+                                  const MaybeTensor& running_mean, const MaybeTensor& running_var,
+                                  const MaybeTensor& num_batches_tracked, const MaybeTensor& tickets,
+                                  const MaybeTensor& sums, double momentum, double eps, int64_t readers) {
+  return fused_or_stock(input,
+                        batch_norm_inputs(weight, bias, running_mean, running_var, num_batches_tracked,
+                                          tickets, sums, momentum, eps),
+                        readers);
 }
 
 BatchNormPooled forward_composition(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias,
@@ -118,14 +125,17 @@ BatchNormPooled forward_composition(const at::Tensor& input, const at::Tensor& w
                                momentum, eps));
 }
 
-BatchNormPoolGradients backward_composition(const MaybeTensor& grad_output, const MaybeTensor& grad_second,
-                                            const at::Tensor& input, const at::Tensor& positions,
-                                            const at::Tensor& weight, const at::Tensor& bias,
-                                            const at::Tensor& mean, const at::Tensor& invstd,
-                                            const MaybeTensor& /*tickets*/) {
-  return batch_norm_pool_backward_reference(grad_output.value_or(at::Tensor()),
-                                            grad_second.value_or(at::Tensor()),
-                                            {input, positions, weight, bias, mean, invstd, {}});
+at::Tensor backward_composition(const MaybeTensor& grad_output, const MaybeTensor& grad_second,
+                                const at::Tensor& input, const at::Tensor& positions,
+                                const at::Tensor& weight, const at::Tensor& bias, const at::Tensor& mean,
+                                const at::Tensor& invstd, const MaybeTensor& /*tickets*/,
+                                const at::Tensor& grad_weight, const at::Tensor& grad_bias) {
+  const at::Tensor none;
+  const auto [grad_input, weight_part, bias_part] =
+      batch_norm_pool_backward_reference(grad_output.value_or(none), grad_second.value_or(none),
+                                         {input, positions, weight, bias, mean, invstd, {}});
+  BatchNormParameterGradients{grad_weight, grad_bias}.fill(weight_part, bias_part);
+  return grad_input;
 }
 
 }  // namespace
@@ -151,13 +161,7 @@ BatchNormPoolGradients batch_norm_pool_backward_reference(const at::Tensor& grad
 }
 
 ForkedTensor batch_norm_relu_max_pool(const at::Tensor& input, const BatchNormInputs& inputs) {
-  static const auto op =
-      c10::Dispatcher::singleton().findSchemaOrThrow("ampctl::batch_norm_relu_max_pool", "").typed<Op>();
-  std::vector<at::Tensor> outputs =
-      op.call(input, inputs.weight, inputs.bias, maybe(inputs.running_mean), maybe(inputs.running_var),
-              maybe(inputs.num_batches_tracked), maybe(inputs.tickets), maybe(inputs.sums), inputs.momentum,
-              inputs.eps,
-              /*readers=*/2);
+  std::vector<at::Tensor> outputs = fused_or_stock(input, inputs, /*readers=*/2);
   return {std::move(outputs[0]), std::move(outputs[1])};
 }
 
@@ -178,8 +182,8 @@ TORCH_LIBRARY_FRAGMENT(ampctl, library) {
       "float momentum, float eps) -> (Tensor output, Tensor positions, Tensor mean, Tensor invstd)");
   library.def(
       "batch_norm_relu_max_pool_backward(Tensor? grad_output, Tensor? grad_second, Tensor input, "
-      "Tensor positions, Tensor weight, Tensor bias, Tensor mean, Tensor invstd, Tensor(a!)? tickets) -> "
-      "(Tensor grad_input, Tensor grad_weight, Tensor grad_bias)");
+      "Tensor positions, Tensor weight, Tensor bias, Tensor mean, Tensor invstd, Tensor(a!)? tickets, "
+      "Tensor(b!) grad_weight, Tensor(c!) grad_bias) -> Tensor grad_input");
 }
 
 TORCH_LIBRARY_IMPL(ampctl, CompositeImplicitAutograd, library) {

@@ -7,8 +7,8 @@
 //   ampctl::batch_norm_relu_max_pool_forward(... the same up to eps) -> (Tensor output, Tensor positions,
 //       Tensor mean, Tensor invstd)
 //   ampctl::batch_norm_relu_max_pool_backward(Tensor? grad_output, Tensor? grad_second, Tensor input,
-//       Tensor positions, Tensor weight, Tensor bias, Tensor mean, Tensor invstd, Tensor(a!)? tickets)
-//       -> (Tensor grad_input, Tensor grad_weight, Tensor grad_bias)
+//       Tensor positions, Tensor weight, Tensor bias, Tensor mean, Tensor invstd, Tensor(a!)? tickets,
+//       Tensor(b!) grad_weight, Tensor(c!) grad_bias) -> Tensor grad_input
 #pragma once
 
 #include <vector>

@@ -51,18 +51,21 @@ BatchNormPooled forward_cuda(const at::Tensor& input, const at::Tensor& weight, 
   return {std::move(output), std::move(positions), std::move(mean), std::move(invstd)};
 }
 
-BatchNormPoolGradients backward_cuda(const MaybeTensor& grad_output, const MaybeTensor& grad_second,
-                                     const at::Tensor& input, const at::Tensor& positions,
-                                     const at::Tensor& weight, const at::Tensor& bias, const at::Tensor& mean,
-                                     const at::Tensor& invstd, const MaybeTensor& tickets) {
+at::Tensor backward_cuda(const MaybeTensor& grad_output, const MaybeTensor& grad_second,
+                         const at::Tensor& input, const at::Tensor& positions, const at::Tensor& weight,
+                         const at::Tensor& bias, const at::Tensor& mean, const at::Tensor& invstd,
+                         const MaybeTensor& tickets, const at::Tensor& grad_weight,
+                         const at::Tensor& grad_bias) {
   const at::Tensor none;
   const at::Tensor first = grad_output.has_value() ? *grad_output : grad_second.value_or(none);
   const at::Tensor second = grad_output.has_value() ? grad_second.value_or(none) : none;
   // The same questions as before the forward pass, for what has no kernel comes back here as well.
   const BatchNormInputs inputs{weight, bias, mean, invstd, none, tickets.value_or(none)};
   if (!has_batch_norm_kernel(input, inputs)) {
-    return batch_norm_pool_backward_reference(first, second,
-                                              {input, positions, weight, bias, mean, invstd, inputs.tickets});
+    const auto [input_part, weight_part, bias_part] = batch_norm_pool_backward_reference(
+        first, second, {input, positions, weight, bias, mean, invstd, inputs.tickets});
+    BatchNormParameterGradients{grad_weight, grad_bias}.fill(weight_part, bias_part);
+    return input_part;
   }
   const c10::cuda::CUDAGuard guard(input.device());
   const BatchNormPoolShape shape = pool_shape(input);
@@ -70,8 +73,6 @@ BatchNormPoolGradients backward_cuda(const MaybeTensor& grad_output, const Maybe
   const at::Tensor dy_second =
       second.defined() ? batch_norm_readable(second.to(input.scalar_type())) : at::Tensor();
   at::Tensor grad_input = at::empty_like(input, input.options(), kChannelsLast);
-  at::Tensor grad_weight = at::empty_like(weight);
-  at::Tensor grad_bias = at::empty_like(bias);
   const BatchNormPoolBackward tensors{dy.const_data_ptr(),
                                       dy_second.defined() ? dy_second.const_data_ptr() : nullptr,
                                       input.const_data_ptr(),
@@ -83,7 +84,7 @@ BatchNormPoolGradients backward_cuda(const MaybeTensor& grad_output, const Maybe
   const BatchNormChannels channels = batch_norm_channels({{}, {}, weight, bias, mean, invstd, {}, true});
   C10_CUDA_CHECK(launch_batch_norm_pool_backward(shape, tensors, channels, workspace.scratch(),
                                                  c10::cuda::getCurrentCUDAStream()));
-  return {std::move(grad_input), std::move(grad_weight), std::move(grad_bias)};
+  return grad_input;
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace ampctl::kernels {
 
 /// As the operators return them: output, positions, mean, invstd.
 using BatchNormPooled = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
-/// As the operators return them: grad_input, grad_weight, grad_bias.
+/// grad_input, grad_weight, grad_bias.
 using BatchNormPoolGradients = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
 
 /// What the backward pass needs of the forward pass.

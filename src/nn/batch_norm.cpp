@@ -41,6 +41,8 @@ std::optional<kernels::BatchNormInputs> BatchNorm2d::kernel_inputs(const at::Ten
                                   options_.momentum,
                                   options_.eps};
   if (!kernels::has_batch_norm_kernel(input, inputs)) return std::nullopt;
+  inputs.weight_slot = weight_slot_;
+  inputs.bias_slot = bias_slot_;
   if (is_recomputing()) {
     // The first run of a checkpointed layer has updated the statistics; its second goes without them.
     inputs.running_mean.reset();

@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "kernels/batch_norm_act.h"
 #include "kernels/convolved.h"
+#include "nn/gradient_slots.h"
 #include "nn/layer.h"
 #include "nn/sync_batch_norm.h"
 
@@ -25,12 +27,15 @@ struct BatchNormOptions {
 /// layer it leaves the buffers alone. With a sum over ranks it is torch.nn.SyncBatchNorm: in training it
 /// normalises by the joint batch of all ranks (sync_batch_norm). Else, where fused(), it runs on
 /// kernels::batch_norm_act.
-class BatchNorm2d : public Layer {
+class BatchNorm2d : public Layer, public HasGradientSlots {
  public:
   explicit BatchNorm2d(int64_t num_features, const BatchNormOptions& options = {});
 
   [[nodiscard]] const at::Tensor& weight() const { return weight_; }
   [[nodiscard]] bool is_norm() const override { return true; }
+  std::vector<std::pair<at::Tensor, kernels::GradientSlotPtr*>> gradient_slots() override {
+    return {{weight_, &weight_slot_}, {bias_, &bias_slot_}};
+  }
 
   /// Null: back to this rank's batch alone.
   void set_sum_over_ranks(SumOverRanks sum_over_ranks) { sum_over_ranks_ = std::move(sum_over_ranks); }
@@ -54,6 +59,8 @@ class BatchNorm2d : public Layer {
   at::Tensor running_var_;
   at::Tensor num_batches_tracked_;
   at::Tensor tickets_;
+  kernels::GradientSlotPtr weight_slot_;
+  kernels::GradientSlotPtr bias_slot_;
   SumOverRanks sum_over_ranks_;
 };
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/convolved.h"
+#include "nn/gradient_slots.h"
 #include "nn/layer.h"
 #include "nn/working_weight.h"
 
@@ -23,7 +24,7 @@ struct Conv2dOptions {
 /// torch.nn.Conv2d: (N, in_channels, H, W) to (N, out_channels, H', W'), H' = (H + 2 padding - kernel_size) /
 /// stride + 1 rounded down. Parameters: weight (out_channels, in_channels, kernel_size, kernel_size) and bias
 /// (out_channels), drawn from the default generator in that order.
-class Conv2d : public Layer, public HasWorkingWeights {
+class Conv2d : public Layer, public HasWorkingWeights, public HasGradientSlots {
  public:
   explicit Conv2d(const Conv2dOptions& options);
 
@@ -32,6 +33,7 @@ class Conv2d : public Layer, public HasWorkingWeights {
   /// there is one.
   [[nodiscard]] at::Tensor current_weight() const { return working_weight_(weight_); }
   std::vector<std::pair<at::Tensor, WorkingWeight*>> working_weights() override;
+  std::vector<std::pair<at::Tensor, kernels::GradientSlotPtr*>> gradient_slots() override;
 
   /// What calling the layer gives, and in training, where fused(), the sums that a batch norm behind it can
   /// use (kernels::conv2d_sums, kernels::stem_conv). A call of the layer where it wraps_forward().

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "nn/gradient_slots.h"
 #include "nn/layer.h"
 #include "nn/working_weight.h"
 
@@ -12,11 +13,12 @@ namespace ampctl::nn {
 
 /// torch.nn.Linear: (..., in_features) to (..., out_features). Parameters: weight (out_features, in_features)
 /// and bias (out_features), drawn from the default generator in that order.
-class Linear : public Layer, public HasWorkingWeights {
+class Linear : public Layer, public HasWorkingWeights, public HasGradientSlots {
  public:
   Linear(int64_t in_features, int64_t out_features);
 
   std::vector<std::pair<at::Tensor, WorkingWeight*>> working_weights() override;
+  std::vector<std::pair<at::Tensor, kernels::GradientSlotPtr*>> gradient_slots() override;
 
  protected:
   at::Tensor forward(const at::Tensor& input) override;

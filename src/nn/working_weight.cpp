@@ -4,7 +4,6 @@
 
 #include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/empty_like.h>
 #include <c10/core/StreamGuard.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/utils.h>
@@ -14,7 +13,7 @@ namespace {
 
 class WorkingWeightBackward : public torch::autograd::Node {
  public:
-  WorkingWeightBackward(at::Tensor parameter, std::shared_ptr<GradientSlot> slot)
+  WorkingWeightBackward(at::Tensor parameter, kernels::GradientSlotPtr slot)
       : parameter_(std::move(parameter)), slot_(std::move(slot)) {}
 
   [[nodiscard]] std::string name() const override { return "WorkingWeightBackward"; }
@@ -24,29 +23,20 @@ class WorkingWeightBackward : public torch::autograd::Node {
     if (!grad.defined()) return {at::Tensor()};
     // Recorded for derivatives of a higher order, which the stock cast has.
     if (at::GradMode::is_enabled()) return {grad.to(parameter_.scalar_type())};
-    at::Tensor result;
-    if (slot_ != nullptr && !parameter_.grad().defined()) result = slot_->take();
-    if (!result.defined()) result = at::empty_like(parameter_);
+    at::Tensor result = kernels::gradient_memory(slot_, parameter_);
     result.copy_(grad);
     return {std::move(result)};
   }
 
  private:
   at::Tensor parameter_;
-  std::shared_ptr<GradientSlot> slot_;
+  kernels::GradientSlotPtr slot_;
 };
 
 }  // namespace
 
-at::Tensor GradientSlot::take() {
-  if (!taken_.expired()) return {};
-  at::Tensor alias = tensor_.detach();
-  taken_ = alias.getIntrusivePtr();
-  return alias;
-}
-
 at::Tensor working_weight(const at::Tensor& parameter, const at::Tensor& copy,
-                          const std::shared_ptr<GradientSlot>& slot,
+                          const kernels::GradientSlotPtr& slot,
                           const std::optional<c10::Stream>& gradient_stream) {
   if (!at::GradMode::is_enabled() || !parameter.requires_grad()) return copy;
   const c10::OptionalStreamGuard guard(gradient_stream);
@@ -60,12 +50,7 @@ at::Tensor working_weight(const at::Tensor& parameter, const at::Tensor& copy,
 
 void WorkingWeight::detach() {
   copy_.reset();
-  slot_.reset();
   gradient_stream_.reset();
-}
-
-void WorkingWeight::set_gradient_slot(const at::Tensor& slot) {
-  slot_ = slot.defined() ? std::make_shared<GradientSlot>(slot) : nullptr;
 }
 
 at::Tensor WorkingWeight::operator()(const at::Tensor& parameter) const {

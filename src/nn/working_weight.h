@@ -4,7 +4,6 @@
 // WorkingWeights::refresh).
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -12,42 +11,28 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Stream.h>
 
+#include "kernels/gradient_slot.h"
+
 namespace ampctl::nn {
-
-/// A place for one parameter's gradient, made anew in each backward pass.
-class GradientSlot {
- public:
-  /// `tensor`: float32, shape and strides of the parameter.
-  explicit GradientSlot(at::Tensor tensor) : tensor_(std::move(tensor)) {}
-
-  /// An alias of the place for one gradient; undefined while the last one that was given out is still on its
-  /// way to the parameter (a weight that is used twice has two gradients, which autograd adds).
-  at::Tensor take();
-
- private:
-  at::Tensor tensor_;
-  c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl> taken_{
-      c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>()};
-};
 
 /// `copy` (float16 or bfloat16, shape and strides of `parameter`) as a differentiable function of `parameter`
 /// (a leaf): no kernel forward; backward one that casts the gradient to the parameter's dtype and layout.
-/// With a slot, and as long as the parameter has no gradient, it is written there, and autograd's
-/// accumulation takes it over without a copy; later micro-batches' gradients are added to it. Bit-equal to
-/// what autocast's own cast gives. Where gradients are not recorded it is `copy` itself. With a stream the
-/// gradient is cast, and accumulated, there.
+/// With a slot it is written there where that can be (GradientSlot::take), and autograd's accumulation takes
+/// it over without a copy; later micro-batches' gradients are added to it. Bit-equal to what autocast's own
+/// cast gives. Where gradients are not recorded it is `copy` itself. With a stream the gradient is cast, and
+/// accumulated, there.
 at::Tensor working_weight(const at::Tensor& parameter, const at::Tensor& copy,
-                          const std::shared_ptr<GradientSlot>& slot = nullptr,
+                          const kernels::GradientSlotPtr& slot = {},
                           const std::optional<c10::Stream>& gradient_stream = std::nullopt);
 
 /// What a layer keeps beside a parameter.
 class WorkingWeight {
  public:
   void attach(at::Tensor copy) { copy_ = std::move(copy); }
-  /// Drops copy and slot.
+  /// Drops the copy.
   void detach();
-  /// Undefined: none.
-  void set_gradient_slot(const at::Tensor& slot);
+  /// Where the layer keeps the parameter's slot.
+  kernels::GradientSlotPtr& gradient_slot() { return slot_; }
   /// Nothing: gradients stay on the stream of the forward pass.
   void set_gradient_stream(const std::optional<c10::Stream>& stream) { gradient_stream_ = stream; }
 
@@ -57,7 +42,7 @@ class WorkingWeight {
 
  private:
   at::Tensor copy_;
-  std::shared_ptr<GradientSlot> slot_;
+  kernels::GradientSlotPtr slot_;
   std::optional<c10::Stream> gradient_stream_;
 };
 

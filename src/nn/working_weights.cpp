@@ -62,21 +62,4 @@ void WorkingWeights::set_gradient_stream(c10::Stream stream) {
   for (const auto& entry : entries_) entry.working->set_gradient_stream(stream);
 }
 
-void WorkingWeights::set_gradient_slots(const std::vector<std::pair<at::Tensor, at::Tensor>>& slots) {
-  for (const auto& entry : entries_) {
-    const auto found = std::find_if(slots.begin(), slots.end(),
-                                    [&](const auto& slot) { return slot.first.is_same(entry.parameter); });
-    const at::Tensor slot = found == slots.end() ? at::Tensor() : found->second;
-    if (slot.defined() &&
-        (slot.scalar_type() != entry.parameter.scalar_type() || slot.sizes() != entry.parameter.sizes() ||
-         slot.strides() != entry.parameter.strides() || slot.device() != entry.parameter.device())) {
-      throw Error(ErrorKind::internal,
-                  "a gradient slot must have its parameter's dtype, device, shape and "
-                  "strides, found " +
-                      slot.toString() + " beside " + entry.parameter.toString());
-    }
-    entry.working->set_gradient_slot(slot);
-  }
-}
-
 }  // namespace ampctl::nn

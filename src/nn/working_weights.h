@@ -30,12 +30,6 @@ class WorkingWeights {
   /// optimizer wrote them.
   void refresh();
 
-  /// (parameter, slot): from now on the first gradient of each parameter after zero_grad is written into its
-  /// slot, a float32 tensor of its shape and strides (the Reducer's bucket view, a part of a flat tensor);
-  /// parameters without copy and those not named have none. Throws an internal error for a slot of another
-  /// dtype or layout. An empty list ends it.
-  void set_gradient_slots(const std::vector<std::pair<at::Tensor, at::Tensor>>& slots);
-
   /// Weights' gradients of convolutions with sums (kernels/conv_sums.h) are from now on computed, cast and
   /// accumulated on `stream`, beside the rest of the backward pass; the caller of backward() waits for them
   /// as ever. What a GPU is not filled by gains; memory that both streams read is given back later. Not for

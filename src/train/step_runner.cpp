@@ -77,11 +77,13 @@ void StepRunner::run_captured(Captured& captured, const std::vector<data::Batch>
   const at::NoGradGuard no_grad;
   for (size_t i = 0; i < window.size(); ++i) fill(captured.inputs[i], window[i]);
   captured.graph->replay();
+  step_.replayed();
 }
 
 bool StepRunner::capture(const Shape& shape, const std::vector<data::Batch>& window, int64_t window_samples) {
   Captured captured;
   try {
+    step_.before_capture();
     if (!pool_) pool_ = std::make_unique<GraphPool>(device_);
     for (const auto& batch : window) captured.inputs.push_back(fixed_copy(batch));
     captured.graph = std::make_unique<StepGraph>(*pool_, [&] { step_.run(captured.inputs, window_samples); });

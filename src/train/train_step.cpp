@@ -43,6 +43,15 @@ void TrainStep::set_counters(int64_t steps_done, int64_t windows) {
 void TrainStep::join(const dist::World& world, dist::DistributedDataParallel& ddp) {
   world_ = &world;
   ddp_ = &ddp;
+  if (ddp.gradients_are_bucket_views()) slots_ = std::make_unique<nn::GradientSlots>(model_);
+}
+
+void TrainStep::before_capture() const {
+  if (has_ranks()) world_->settle();
+}
+
+void TrainStep::replayed() const {
+  if (has_ranks()) world_->launched_graph();
 }
 
 void TrainStep::spread(DataParallel& replicas) { replicas_ = &replicas; }
@@ -134,12 +143,12 @@ data::Batch TrainStep::idle_batch(int64_t size) const {
 // The gradients of the last window lie in the Reducer's buckets, which stay where they are once it has put
 // them in order behind the first one.
 void TrainStep::find_places() {
-  if (!has_ranks() || weights_ == nullptr || !ddp_->gradients_are_bucket_views()) return;
+  if (slots_ == nullptr) return;
   std::vector<std::pair<at::Tensor, at::Tensor>> places;
-  for (const auto& [parameter, copy] : weights_->copies()) {
+  for (const auto& parameter : model_.parameters()) {
     if (parameter.grad().defined()) places.emplace_back(parameter, parameter.grad());
   }
-  weights_->set_gradient_slots(places);
+  slots_->set(places);
 }
 
 // Reduced gradients are equal everywhere, and so is what was found in them; yet every rank takes the verdict

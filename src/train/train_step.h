@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -15,8 +16,8 @@
 #include "dist/distributed_data_parallel.h"
 #include "dist/world.h"
 #include "kernels/step_control.h"
+#include "nn/gradient_slots.h"
 #include "nn/layer.h"
-#include "nn/working_weights.h"
 #include "optim/optimizer.h"
 #include "task/classification.h"
 #include "train/buffer_arena.h"
@@ -53,12 +54,10 @@ class TrainStep {
 
   /// From now on a step is one of all ranks: gradients are averaged by `ddp` behind the window's last
   /// backward pass, and found_inf, loss and sample count are summed over `world` on the device, so that every
-  /// rank skips, scales and schedules alike. Both outlive this.
+  /// rank skips, scales and schedules alike. With gradient_as_bucket_view the window's first gradients of
+  /// layers with slots are written to where the Reducer keeps them instead of being copied there. Both
+  /// outlive this.
   void join(const dist::World& world, dist::DistributedDataParallel& ddp);
-
-  /// From now on the window's first gradients of weights with copies are written to where the Reducer keeps
-  /// them (with gradient_as_bucket_view), instead of being copied there. `weights` outlives this.
-  void place_gradients(nn::WorkingWeights& weights) { weights_ = &weights; }
 
   /// From now on every micro-batch is split over `replicas`, which outlive this. Not together with join().
   void spread(DataParallel& replicas);
@@ -69,6 +68,10 @@ class TrainStep {
   /// with weight 0. A non-finite gradient anywhere leaves parameters, optimizer state, buffers and schedule
   /// as they were, in every precision.
   void run(const std::vector<data::Batch>& window, int64_t window_samples = 0);
+
+  /// For who captures run() as a CUDA graph: before the capture, and behind each replay.
+  void before_capture() const;
+  void replayed() const;
 
   [[nodiscard]] const StepCounters& counters() const { return counters_; }
   void set_counters(int64_t steps_done, int64_t windows);
@@ -98,7 +101,7 @@ class TrainStep {
   amp::GradScaler& scaler_;
   amp::ScaleRecorder& recorder_;
   BufferArena& buffers_;
-  nn::WorkingWeights* weights_ = nullptr;  // null: gradients come where they come
+  std::unique_ptr<nn::GradientSlots> slots_;  // null: gradients come where they come
   at::Tensor lr_table_;
   StepOptions options_;
   StepCounters counters_;

@@ -6,6 +6,7 @@
 #include "amp/autocast.h"
 #include "base/error.h"
 #include "nn/convolution.h"
+#include "nn/gradient_slots.h"
 #include "nn/layer_tree.h"
 #include "nn/linear.h"
 #include "nn/sequential.h"
@@ -96,7 +97,8 @@ void check_beside_autocast(c10::Device device) {
         const Net net = make_net(device);
         nn::WorkingWeights weights(*net.model, dtype);
         const auto slots = slots_of(net);
-        if (with_slots) weights.set_gradient_slots(slots);
+        nn::GradientSlots gradient_slots(*net.model);
+        if (with_slots) gradient_slots.set(slots);
         CHECK(at::equal(output(*net.model, images(device, 9), dtype),
                         output(*expected.model, images(device, 9), dtype)));
         for (int window = 0; window < 2; ++window) {  // slots serve again once gradients were dropped
@@ -121,7 +123,8 @@ void check_weight_used_twice(c10::Device device) {
   twice(expected);
   const Net net = make_net(device);
   nn::WorkingWeights weights(*net.model, at::kBFloat16);
-  weights.set_gradient_slots(slots_of(net));
+  nn::GradientSlots slots(*net.model);
+  slots.set(slots_of(net));
   twice(net);
   check_gradients(net, expected);
 }
@@ -132,7 +135,8 @@ void check_with_checkpointing(c10::Device device) {
   const Net net = make_net(device);
   net.conv->set_checkpoint_activations(true);
   nn::WorkingWeights weights(*net.model, at::kBFloat16);
-  weights.set_gradient_slots(slots_of(net));
+  nn::GradientSlots slots(*net.model);
+  slots.set(slots_of(net));
   accumulate(net, device, at::kBFloat16, 2);
   check_gradients(net, expected);
 }
@@ -216,8 +220,7 @@ TEST_CASE("Working weights have derivatives of a higher order") {
 TEST_CASE("Copies of other types and slots of another layout are refused") {
   const Net net = make_net(at::kCPU);
   CHECK_THROWS_AS(nn::WorkingWeights(*net.model, at::kFloat), Error);
-  nn::WorkingWeights weights(*net.model, at::kHalf);
-  CHECK_THROWS_AS(weights.set_gradient_slots({{net.weight(), at::zeros({5, 3, 3, 3})}}), Error);
-  CHECK_THROWS_AS(weights.set_gradient_slots({{net.weight(), at::empty_like(net.weight(), at::kHalf)}}),
-                  Error);
+  nn::GradientSlots slots(*net.model);
+  CHECK_THROWS_AS(slots.set({{net.weight(), at::zeros({5, 3, 3, 3})}}), Error);
+  CHECK_THROWS_AS(slots.set({{net.weight(), at::empty_like(net.weight(), at::kHalf)}}), Error);
 }

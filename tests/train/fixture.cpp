@@ -34,6 +34,7 @@ Setup::Setup(const SetupOptions& options) {
   nn::checkpoint_activations(*model, options.activation_checkpointing);
   model->to(options.device);
   if (options.in_float64) model->to(at::kDouble);
+  if (options.channels_last) nn::to_channels_last(*model);
   buffers = std::make_unique<train::BufferArena>(*model);
 
   optim::ParamGroup group;
@@ -72,7 +73,6 @@ Setup::Setup(const SetupOptions& options) {
                                                     : at::tensor(options.lr_table);
   step = std::make_unique<train::TrainStep>(*model, *optimizer, *scaler, *recorder, *buffers,
                                             table.to(options.device), step_options);
-  if (working_weights) step->place_gradients(*working_weights);
 }
 
 std::vector<at::Tensor> Setup::parameters() const {

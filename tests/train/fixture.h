@@ -34,6 +34,7 @@ struct SetupOptions {
   std::vector<float> lr_table;  ///< empty: constant lr
   uint64_t seed = 0;
   bool samples_vary = false;
+  bool channels_last = false;
   bool in_float64 = false;  ///< weights; images must be so too
   int64_t synced_micro_batch = 0;
   std::vector<std::string> activation_checkpointing;  ///< name patterns

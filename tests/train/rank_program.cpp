@@ -4,7 +4,9 @@
 #include <exception>
 #include <string>
 
+#include <ATen/Context.h>
 #include <ATen/Parallel.h>
+#include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include "base/error.h"
@@ -30,6 +32,13 @@ int main(int argc, char** argv) {
     options.join_timeout = options.timeout;
     // Ranks share the cores of a test machine.
     at::set_num_threads(1);
+    // Runs are compared bit for bit.
+    at::globalContext().setDeterministicCuDNN(true);
+    // Graphs are not captured on the default stream, and no test minds.
+    const c10::StreamGuard guard(
+        options.device.is_cuda()
+            ? c10::impl::VirtualGuardImpl(c10::kCUDA).getStreamFromGlobalPool(options.device)
+            : c10::Stream(c10::Stream::DEFAULT, options.device));
     dist::World world = dist::World::join(options);
     std::printf("%s", test::to_text(test::train(scenario, world)).c_str());
     world.leave();

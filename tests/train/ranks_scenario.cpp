@@ -10,6 +10,7 @@
 #include "dist/collectives.h"
 #include "dist/distributed_data_parallel.h"
 #include "nn/layer_tree.h"
+#include "train/step_runner.h"
 
 namespace ampctl::test {
 namespace {
@@ -53,6 +54,31 @@ std::vector<data::Batch> window_of(const Scenario& scenario, size_t step, const 
   return batches;
 }
 
+void run_steps(const Scenario& scenario, const dist::World& world, train::TrainStep& step) {
+  if (!scenario.captured) {
+    for (size_t i = 0; i < scenario.windows.size(); ++i)
+      step.run(window_of(scenario, i, world), scenario.windows[i]);
+    return;
+  }
+  train::GraphOptions options;
+  options.warm_up_steps = train::GraphOptions::kWarmUpRanks;
+  options.has_ranks = world.size() > 1;
+  train::StepRunner runner(step, world.device(), options);
+  std::vector<at::Tensor> sums;
+  for (size_t i = 0; i < scenario.windows.size(); ++i) {
+    runner.run(window_of(scenario, i, world), scenario.windows[i]);
+    if (i % 2 == 0) continue;
+    // As an evaluation does; the host waits for nothing, so that graphs may be under way.
+    sums.push_back(at::ones({1000}, at::TensorOptions(world.device())));
+    dist::all_reduce_sum_(world, sums.back());
+  }
+  for (const auto& sum : sums) {
+    if (!sum.eq(static_cast<double>(world.size())).all().item<bool>())
+      throw std::runtime_error("an all-reduce between steps gave a wrong sum");
+  }
+  if (runner.graphs() == 0) throw std::runtime_error("no step was captured");
+}
+
 }  // namespace
 
 Scenario scenario(const std::string& name) {
@@ -78,6 +104,21 @@ Scenario scenario(const std::string& name) {
   casting.bucket_views = true;
   Scenario working = casting;
   working.setup.working_weights = true;
+  Scenario copied_norms;
+  copied_norms.setup.model = "resnet18";
+  copied_norms.setup.precision = "bfloat16";
+  copied_norms.setup.channels_last = true;
+  copied_norms.setup.lr = 0.01;
+  copied_norms.windows = {8, 16, 7, 8};
+  Scenario placed_norms = copied_norms;
+  placed_norms.bucket_views = true;
+  Scenario eager = whole_windows;
+  eager.windows = std::vector<int64_t>(30, 24);
+  for (const size_t step : {14, 17, 20, 24}) eager.windows[step] = step == 20 ? 5 : 7;
+  eager.setup.lr = 0.01;
+  eager.bucket_views = true;
+  Scenario captured = eager;
+  captured.captured = true;
   Scenario synced;
   synced.setup.model = "resnet18";
   synced.setup.lr = 1e-3;
@@ -85,10 +126,19 @@ Scenario scenario(const std::string& name) {
   synced.setup.in_float64 = true;
   synced.windows = {8, 8, 7, 8, 5, 8};
   synced.sync_batch_norm = true;
-  const std::map<std::string, Scenario> all{
-      {"sync_batch_norm", synced},    {"whole", whole_windows}, {"uneven", uneven},
-      {"overflow", overflow},         {"lost", lost},           {"clipped", clipped},
-      {"checkpointed", checkpointed}, {"casting", casting},     {"working", working}};
+  const std::map<std::string, Scenario> all{{"sync_batch_norm", synced},
+                                            {"whole", whole_windows},
+                                            {"uneven", uneven},
+                                            {"overflow", overflow},
+                                            {"lost", lost},
+                                            {"clipped", clipped},
+                                            {"checkpointed", checkpointed},
+                                            {"casting", casting},
+                                            {"working", working},
+                                            {"copied_norms", copied_norms},
+                                            {"placed_norms", placed_norms},
+                                            {"eager", eager},
+                                            {"captured", captured}};
   return all.at(name);
 }
 
@@ -110,8 +160,7 @@ Ending train(const Scenario& scenario, const dist::World& world) {
   dist::DistributedDataParallel ddp(world, parameters, setup.buffers->tensors(), ddp_options);
   if (setup.working_weights) setup.working_weights->refresh();
   if (world.size() > 1) setup.step->join(world, ddp);
-  for (size_t step = 0; step < scenario.windows.size(); ++step)
-    setup.step->run(window_of(scenario, step, world), scenario.windows[step]);
+  run_steps(scenario, world, *setup.step);
 
   Ending ending;
   for (const auto& parameter : setup.parameters()) {

@@ -17,6 +17,7 @@ struct Scenario {
   int64_t overflow_step = -1;    ///< the last rank's gradients of this step are not finite
   bool sync_batch_norm = false;  ///< alone: every window is one batch
   bool bucket_views = false;     ///< DDP's gradient_as_bucket_view
+  bool captured = false;         ///< steps as CUDA graphs where possible, with all-reduces between them
   bool lose_samples = false;     ///< the last sample of every micro-batch is left out, as damaged ones are
 };
 

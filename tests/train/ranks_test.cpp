@@ -114,6 +114,22 @@ TEST_CASE("Two GPUs that read working weights equal two that cast, in a window o
   CHECK(ranks[0] == run_ranks("casting", 2, "cuda")[0]);
 }
 
+TEST_CASE("Two GPUs whose norms write their gradients into the buckets equal two that copy them there",
+          "[gpu]") {
+  if (at::getNumGPUs() < 2) return test::skip("there are no two GPUs");
+  const auto ranks = run_ranks("placed_norms", 2, "cuda");
+  CHECK(ranks[0] == ranks[1]);
+  CHECK(ranks[0] == run_ranks("copied_norms", 2, "cuda")[0]);
+}
+
+TEST_CASE("Two GPUs replay graphs, step eagerly in between and meet outside of steps as eager ones do",
+          "[gpu]") {
+  if (at::getNumGPUs() < 2) return test::skip("there are no two GPUs");
+  const auto ranks = run_ranks("captured", 2, "cuda");
+  CHECK(ranks[0] == ranks[1]);
+  CHECK(ranks[0] == run_ranks("eager", 2, "cuda")[0]);
+}
+
 TEST_CASE("Synchronised batch norm makes ranks equal to one process on the joined batch, uneven shares too") {
   const Facts alone = run_alone("sync_batch_norm");
   for (const auto& rank : run_ranks("sync_batch_norm", 2))
