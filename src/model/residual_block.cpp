@@ -1,6 +1,7 @@
 #include "model/residual_block.h"
 
 #include <string>
+#include <utility>
 
 #include "nn/sequential.h"
 
@@ -12,8 +13,8 @@ Downsample::Downsample(const nn::Conv2dOptions& options)
       sequential(std::make_shared<nn::Sequential>(std::vector<nn::LayerPtr>{conv, norm})) {}
 
 ResidualBlock::ResidualBlock(const std::vector<nn::Conv2dOptions>& convolutions,
-                             const std::optional<Downsample>& downsample)
-    : relu_(register_module("relu", std::make_shared<nn::ReLU>())), downsample_(downsample) {
+                             std::optional<Downsample> downsample)
+    : relu_(register_module("relu", std::make_shared<nn::ReLU>())), downsample_(std::move(downsample)) {
   for (const auto& options : convolutions) {
     const std::string number = std::to_string(convs_.size() + 1);
     convs_.push_back(register_module("conv" + number, std::make_shared<nn::Conv2d>(options)));

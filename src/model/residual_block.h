@@ -26,8 +26,7 @@ struct Downsample {
 class ResidualBlock : public nn::Layer {
  public:
   /// `downsample` (may be absent) brings the input to the output's shape.
-  ResidualBlock(const std::vector<nn::Conv2dOptions>& convolutions,
-                const std::optional<Downsample>& downsample);
+  ResidualBlock(const std::vector<nn::Conv2dOptions>& convolutions, std::optional<Downsample> downsample);
 
   [[nodiscard]] const at::Tensor& last_norm_weight() const { return norms_.back()->weight(); }
 

@@ -18,8 +18,8 @@ constexpr int64_t kChannels = 72;
 
 at::Tensor sums_of(const at::Tensor& input) {
   const at::Tensor wide = input.to(at::kDouble);
-  constexpr std::array<int64_t, 3> rows{0, 2, 3};
-  return at::stack({wide.sum(rows), wide.square().sum(rows)}).to(at::kFloat);
+  constexpr std::array<int64_t, 3> kRows{0, 2, 3};
+  return at::stack({wide.sum(kRows), wide.square().sum(kRows)}).to(at::kFloat);
 }
 
 at::Tensor images() { return test::random_images({3, kChannels, 19, 23}, at::kHalf, 5).cuda(); }

@@ -38,8 +38,8 @@ at::Tensor weight_of(const Case& c, at::ScalarType dtype) {
 }
 
 at::Tensor sums_of(const at::Tensor& output) {
-  constexpr std::array<int64_t, 3> rows{0, 2, 3};
-  return at::stack({output.sum(rows), output.square().sum(rows)});
+  constexpr std::array<int64_t, 3> kRows{0, 2, 3};
+  return at::stack({output.sum(kRows), output.square().sum(kRows)});
 }
 
 }  // namespace
@@ -135,7 +135,8 @@ TEST_CASE("Every plan of cuDNN for a convolution with sums gives both", "[gpu]")
         const at::Tensor expected = sums_of(wanted);
         const at::Tensor error = (test::in_float64(sums) - expected).abs();
         // Sums cancel: what counts is the size of what is summed.
-        const at::Tensor count = (expected[1] * static_cast<double>(wanted.numel() / c.out_channels)).sqrt();
+        const int64_t values = wanted.numel() / c.out_channels;
+        const at::Tensor count = (expected[1] * static_cast<double>(values)).sqrt();
         CHECK((error[0] / count).max().item<double>() < test::rounding(dtype));
         CHECK((error[1] / expected[1]).max().item<double>() < 2 * test::rounding(dtype));
       }

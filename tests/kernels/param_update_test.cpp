@@ -90,14 +90,18 @@ std::string difference(const at::Tensor& a, const at::Tensor& b) {
   return text.str();
 }
 
+void check_same(const at::Tensor& a, const at::Tensor& b) {
+  const std::string found = difference(a, b);
+  INFO(found);
+  CHECK(found.empty());
+}
+
 void check_equal(const UpdateLists& a, const UpdateLists& b) {
   for (size_t i = 0; i < a.params.size(); ++i) {
     INFO("parameter " << i);
-    CHECK(difference(a.params[i], b.params[i]) == "");
-    for (size_t kind = 0; kind < a.states.size(); ++kind) {
-      CHECK(difference(a.states[kind][i], b.states[kind][i]) == "");
-    }
-    if (a.copies[i].defined()) CHECK(difference(a.copies[i], b.copies[i]) == "");
+    check_same(a.params[i], b.params[i]);
+    for (size_t kind = 0; kind < a.states.size(); ++kind) check_same(a.states[kind][i], b.states[kind][i]);
+    if (a.copies[i].defined()) check_same(a.copies[i], b.copies[i]);
   }
 }
 
@@ -117,7 +121,7 @@ void check_copies(const UpdateLists& lists) {
   for (size_t i = 0; i < lists.params.size(); ++i) {
     INFO("copy " << i);
     if (lists.copies[i].defined())
-      CHECK(difference(lists.copies[i], lists.params[i].to(lists.copies[i].scalar_type())) == "");
+      check_same(lists.copies[i], lists.params[i].to(lists.copies[i].scalar_type()));
   }
 }
 

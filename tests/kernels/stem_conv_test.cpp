@@ -121,14 +121,14 @@ void check_form(const Outcome& found, const Outcome& wanted, at::ScalarType dtyp
 // The sums are those of the output that was found.
 void check_sums(const Outcome& found) {
   const at::Tensor values = in_float64(found.output);
-  const std::initializer_list<int64_t> kPixels{0, 2, 3};
+  const std::initializer_list<int64_t> pixels{0, 2, 3};
   // Of 2^-24 a value, with room for a few additions in a row.
   constexpr double kRounding = 1e-6;
-  const at::Tensor room = values.abs().sum(kPixels) * kRounding;
-  const at::Tensor square_room = values.square().sum(kPixels) * kRounding;
+  const at::Tensor room = values.abs().sum(pixels) * kRounding;
+  const at::Tensor square_room = values.square().sum(pixels) * kRounding;
   const at::Tensor sums = in_float64(found.sums);
-  CHECK((sums[0] - values.sum(kPixels)).abs().le(room).all().item<bool>());
-  CHECK((sums[1] - values.square().sum(kPixels)).abs().le(square_room).all().item<bool>());
+  CHECK((sums[0] - values.sum(pixels)).abs().le(room).all().item<bool>());
+  CHECK((sums[1] - values.square().sum(pixels)).abs().le(square_room).all().item<bool>());
 }
 
 // Checks whole numbers bit by bit.
@@ -153,7 +153,7 @@ void check_normal(const Case& given) {
   const double rtol = rounding(dtype);
   CHECK(at::allclose(in_float64(found.output), wanted.output, rtol, /*atol=*/1e-5));
   if (wanted.output.numel() > 0) {
-    const double largest = wanted.grad_weight.abs().max().item<double>();
+    const auto largest = wanted.grad_weight.abs().max().item<double>();
     CHECK(at::allclose(in_float64(found.grad_weight), wanted.grad_weight, rtol, 1e-5 * largest));
   }
   check_sums(found);

@@ -66,7 +66,7 @@ at::Tensor images() {
 
 void check_close(const std::vector<at::Tensor>& found, const std::vector<at::Tensor>& wanted) {
   for (size_t i = 0; i < wanted.size(); ++i) {
-    const double error = (found[i] - wanted[i]).norm().item<double>();
+    const auto error = (found[i] - wanted[i]).norm().item<double>();
     CHECK(error < 1e-3 * wanted[i].norm().item<double>());
   }
 }

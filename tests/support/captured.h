@@ -16,6 +16,7 @@ class Captured {
     work();
     graph_.capture_end();
   }
+  ~Captured() = default;
   Captured(const Captured&) = delete;
   Captured& operator=(const Captured&) = delete;
 

@@ -133,7 +133,7 @@ void kill_ten_times(const Workspace& workspace, const std::vector<std::string>& 
 /// Stops a run when it has logged three steps, and lets it go on to its end.
 fs::path stopped_and_resumed(const Workspace& workspace, const std::vector<std::string>& first,
                              const std::vector<std::string>& then) {
-  const fs::path run = workspace.run_folder("resumed");
+  fs::path run = workspace.run_folder("resumed");
   auto process = workspace.start("resumed", first);
   REQUIRE(eventually([&] { return last_step(run) >= 3; }, kRunLimit));
   process.signal(SIGTERM);
