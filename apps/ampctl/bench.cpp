@@ -7,6 +7,7 @@
 
 #include "base/durable_file.h"
 #include "base/error.h"
+#include "base/host_name.h"
 #include "base/utc_time.h"
 #include "base/version.h"
 #include "bench_report.h"
@@ -99,8 +100,8 @@ Measured measure(const BenchOptions& options, const Variant& variant,
 Json document(const BenchOptions& options, const std::string& started, const std::vector<Measured>& all) {
   Json variants = Json::array();
   for (const auto& measured : all) variants.push_back(to_json(measured));
-  return {{"ampctl", kVersion}, {"commit", kCommit},           {"command", options.arguments},
-          {"started", started}, {"host", launch::host_name()}, {"variants", variants}};
+  return {{"ampctl", kVersion}, {"commit", kCommit},   {"command", options.arguments},
+          {"started", started}, {"host", host_name()}, {"variants", variants}};
 }
 
 void require_no_launcher(const launch::Variables& variables) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/host_name.h"
 #include "commands.h"
 #include "config/load.h"
 #include "launch/host.h"
@@ -32,7 +33,7 @@ launch::LaunchJob make_job(const config::ExperimentConfig& config, const launch:
   job.plan = plan;
   job.log_dir =
       plan.log_dir ? std::filesystem::path(*plan.log_dir) : std::filesystem::path(config.output) / "logs";
-  job.host = launch::host_name();
+  job.host = host_name();
   const auto ranks = static_cast<std::size_t>(job.world.local_world_size);
   if (config.device != "cpu" && gpus.size() >= ranks) {
     job.cpus = launch::place_ranks({gpus.begin(), gpus.begin() + job.world.local_world_size},

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/host_name.h"
 #include "base/version.h"
 #include "config/walk.h"
 #include "dist/collectives.h"
@@ -124,7 +125,7 @@ Ranks::~Ranks() {
 
 void Ranks::start_together(const std::function<void()>& body) {
   if (world_.size() == 1) return body();
-  StartReport own{launch::host_name(), ""};
+  StartReport own{host_name(), ""};
   std::exception_ptr error;
   try {
     body();

@@ -3,23 +3,20 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <climits>
 #include <string>
 
 #include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "base/host_name.h"
+
 namespace ampctl {
 namespace {
 
 constexpr mode_t kLockMode = 0666;
 
-std::string this_process() {
-  std::array<char, HOST_NAME_MAX + 1> host{};
-  if (::gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
-  return "process " + std::to_string(::getpid()) + " on host " + host.data();
-}
+std::string this_process() { return "process " + std::to_string(::getpid()) + " on host " + host_name(); }
 
 // What the holder wrote; it may not have come to that yet, and the file may hold anything.
 std::string holder(const FileDescriptor& fd) {

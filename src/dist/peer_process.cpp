@@ -1,6 +1,5 @@
 #include "dist/peer_process.h"
 
-#include <array>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -9,16 +8,10 @@
 
 #include <unistd.h>
 
+#include "base/host_name.h"
+
 namespace ampctl::dist {
 namespace {
-
-constexpr size_t kHostNameBytes = 256;  // HOST_NAME_MAX is 64 on Linux
-
-std::string host_name() {
-  std::array<char, kHostNameBytes> name{};
-  if (::gethostname(name.data(), name.size() - 1) != 0) return "unknown host";
-  return name.data();
-}
 
 std::string own_pid_namespace() {
   std::error_code error;

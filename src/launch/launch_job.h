@@ -26,7 +26,4 @@ struct LaunchJob {
   bool quiet = false;            ///< what is no error is only for launcher.log
 };
 
-/// This machine's name.
-[[nodiscard]] std::string host_name();
-
 }  // namespace ampctl::launch

@@ -100,12 +100,6 @@ void say_failure(const LaunchJob& job, int64_t attempt, const AttemptResult& res
 
 }  // namespace
 
-std::string host_name() {
-  constexpr std::size_t kLongestName = 256;
-  std::array<char, kLongestName> name{};
-  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "this host";
-}
-
 int run_job(const LaunchJob& job, const Patience& patience) {
   const LauncherSignals signals;
   const LifeLine life;

@@ -38,10 +38,6 @@ at::Tensor clip_coefficient(const at::Tensor& norm, double max_norm) {
   return norm.add(kernels::kClipEpsilon).reciprocal().mul(max_norm).clamp_max(1.0).to(at::kFloat);
 }
 
-at::Tensor clipped_grad_scale(const at::Tensor& grad_scale, const at::Tensor& coefficient) {
-  return grad_scale.defined() ? grad_scale.div(coefficient) : coefficient.reciprocal();
-}
-
 void scale_(const std::vector<at::Tensor>& grads, const at::Tensor& coefficient) {
   const at::NoGradGuard no_grad;
   for (const auto& [dtype, group] : by_dtype(grads)) at::_foreach_mul_(group, coefficient.to(dtype));

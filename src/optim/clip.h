@@ -17,10 +17,6 @@ at::Tensor grad_norm_from(const at::Tensor& sum_squares, const at::Tensor& grad_
 /// torch.nn.utils.clip_grad_norm_'s coefficient min(1, max_norm / (norm + 1e-6)): 0-dim float32.
 at::Tensor clip_coefficient(const at::Tensor& norm, double max_norm);
 
-/// The grad_scale that makes an optimizer divide gradients by `grad_scale` (undefined: 1) and multiply them
-/// by `coefficient` at once, so that clipping costs no pass of its own: 0-dim float32.
-at::Tensor clipped_grad_scale(const at::Tensor& grad_scale, const at::Tensor& coefficient);
-
 /// grads *= coefficient, in place; `coefficient` 0-dim. Undefined gradients are left out.
 void scale_(const std::vector<at::Tensor>& grads, const at::Tensor& coefficient);
 

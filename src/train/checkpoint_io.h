@@ -17,12 +17,11 @@
 #include "nn/layer.h"
 #include "nn/working_weights.h"
 #include "optim/optimizer.h"
+#include "train/named_tensors.h"
 #include "train/progress.h"
 #include "train/train_step.h"
 
 namespace ampctl::train {
-
-using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
 /// Parameters under the field's names, sharing memory with the model.
 NamedTensors named_parameters(const nn::Layer& model);

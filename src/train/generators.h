@@ -11,10 +11,9 @@
 #include <c10/core/Device.h>
 
 #include "dist/world.h"
+#include "train/named_tensors.h"
 
 namespace ampctl::train {
-
-using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
 /// Seeds the default generators of the CPU and of `device` from (seed, rank, step), so that ranks draw
 /// different dropout masks from one seed.

@@ -13,6 +13,7 @@
 #include "dist/world.h"
 #include "rank_group.h"
 #include "support/catch.h"
+#include "support/free_port.h"
 #include "support/matchers.h"
 
 namespace {

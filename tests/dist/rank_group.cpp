@@ -4,12 +4,10 @@
 #include <utility>
 
 #include "base/error.h"
-#include "dist/rendezvous_socket.h"
 #include "support/catch.h"
+#include "support/free_port.h"
 
 namespace ampctl::test {
-
-uint16_t free_port() { return dist::listen_at("127.0.0.1", 0, false).port; }
 
 bool can_name_hosts() { return run({"unshare", "--uts", "hostname", "host"}).exit_code == 0; }
 

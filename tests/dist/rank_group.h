@@ -12,9 +12,6 @@
 
 namespace ampctl::test {
 
-/// A port of 127.0.0.1 that is free now.
-uint16_t free_port();
-
 struct GroupSetup {
   std::string role;
   int64_t size = 2;

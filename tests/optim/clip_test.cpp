@@ -51,8 +51,6 @@ void check_scaling(c10::Device device) {
   CHECK(list[0].item<float>() == 1.5F);
   CHECK(list[1].item<double>() == 2.0);
   CHECK(list[3].item<float>() == 6.0F);
-  CHECK(optim::clipped_grad_scale(scalar(1024.0, device), scalar(0.5, device)).item<float>() == 2048.0F);
-  CHECK(optim::clipped_grad_scale({}, scalar(0.5, device)).item<float>() == 2.0F);
 }
 
 void check_clipping_by_value(c10::Device device) {
@@ -66,7 +64,7 @@ void check_clipping_by_value(c10::Device device) {
 AMPCTL_DEVICE_TEST_CASE(check_norm,
                         "The gradient norm is unscaled, joins dtypes and does not overflow on the way")
 AMPCTL_DEVICE_TEST_CASE(check_coefficient, "The clipping coefficient is max_norm / (norm + 1e-6), at most 1")
-AMPCTL_DEVICE_TEST_CASE(check_scaling, "Gradients are scaled in place, or through the optimizer's grad_scale")
+AMPCTL_DEVICE_TEST_CASE(check_scaling, "Gradients are scaled in place")
 AMPCTL_DEVICE_TEST_CASE(check_clipping_by_value, "Clipping by value bounds each element on both sides")
 
 #ifdef AMPCTL_WITH_CUDA
@@ -78,7 +76,6 @@ TEST_CASE("Clipping reads nothing on the host", "[gpu]") {
   const test::NoSync no_sync;
   const at::Tensor coefficient = optim::clip_coefficient(optim::grad_norm(list, scale), 1.0);
   CHECK_NOTHROW(optim::scale_(list, coefficient));
-  CHECK_NOTHROW(optim::clipped_grad_scale(scale, coefficient));
   CHECK_NOTHROW(optim::clip_grad_value_(list, 0.1));
 }
 #endif

@@ -5,16 +5,13 @@
 #include <sstream>
 #include <vector>
 
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <ATen/Context.h>
 
 #include "data/shard.h"
 #include "ranks_scenario.h"
 #include "support/background_process.h"
 #include "support/catch.h"
+#include "support/free_port.h"
 #include "support/process.h"
 #include "support/skip.h"
 
@@ -22,19 +19,6 @@ namespace ampctl {
 namespace {
 
 constexpr std::chrono::seconds kLimit{120};
-
-uint16_t free_port() {
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof address;
-  auto* generic = reinterpret_cast<sockaddr*>(&address);
-  REQUIRE(bind(fd, generic, length) == 0);
-  REQUIRE(getsockname(fd, generic, &length) == 0);
-  close(fd);
-  return ntohs(address.sin_port);
-}
 
 using Facts = std::map<std::string, std::vector<double>>;
 
@@ -53,7 +37,7 @@ Facts parse(const std::string& text) {
 /// What each of `size` processes ends the scenario with.
 std::vector<Facts> run_ranks(const std::string& scenario, int size, const std::string& device = "cpu") {
   const test::TempDir folder;
-  const std::string port = std::to_string(free_port());
+  const std::string port = std::to_string(test::free_port());
   std::vector<std::unique_ptr<test::BackgroundProcess>> processes;
   processes.reserve(static_cast<size_t>(size));
   for (int rank = 0; rank < size; ++rank) {

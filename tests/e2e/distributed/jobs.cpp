@@ -6,8 +6,6 @@
 #include <cstring>
 #include <stdexcept>
 
-#include <arpa/inet.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "checkpoint/checkpoint.h"
@@ -128,19 +126,6 @@ double weights_distance(const fs::path& a, const fs::path& b) {
     norm += double{right[i]} * double{right[i]};
   }
   return std::sqrt(difference / norm);
-}
-
-uint16_t free_port() {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  const bool bound = bind(fd, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
-                     getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0;
-  close(fd);
-  if (!bound) throw std::runtime_error("no free port");
-  return ntohs(address.sin_port);
 }
 
 Job::Job(const Workspace& workspace, const std::string& name, const std::vector<std::string>& command,

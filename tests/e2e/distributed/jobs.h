@@ -35,9 +35,6 @@ extern const char* const kJoinedLeNet;
 /// Relative L2 distance of all weights of two checkpoints together.
 [[nodiscard]] double weights_distance(const fs::path& a, const fs::path& b);
 
-/// A port that nobody listens at, for the next moment at least.
-[[nodiscard]] uint16_t free_port();
-
 /// A command running with everything that it starts.
 class Job {
  public:

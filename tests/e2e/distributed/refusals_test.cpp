@@ -5,6 +5,7 @@
 
 #include "e2e/distributed/jobs.h"
 #include "support/catch.h"
+#include "support/free_port.h"
 #include "support/matchers.h"
 
 namespace ampctl::test {
