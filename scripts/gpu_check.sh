@@ -74,7 +74,7 @@ if [ -n "$sanitize" ]; then
     checks+=($!)
   done
   for check in "${checks[@]}"; do wait "$check" || failed=$((failed + 1)); done
-  ((failed == 0)) || fail "$failed of ${#checks[@]} tools found something" "The logs are named above."
+  ((failed == 0)) || fail "$failed of ${#checks[@]} tools found something, or looked at nothing" "The logs are named above."
   say "compute-sanitizer: clean"
   exit 0
 fi

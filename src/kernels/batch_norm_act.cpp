@@ -150,11 +150,10 @@ BackwardPassed backward_composition(const MaybeTensor& grad_output, const MaybeT
                                     const at::Tensor& invstd, const MaybeTensor& tickets, bool relu,
                                     const at::Tensor& grad_weight, const at::Tensor& grad_bias) {
   const at::Tensor none;
-  auto [grad_input, grad_residual, weight_part, bias_part] = batch_norm_act_backward_reference(
+  return batch_norm_act_backward_composition(
       grad_output.value_or(none), grad_second.value_or(none),
-      {input, positive.value_or(none), weight, bias, mean, invstd, tickets.value_or(none), relu});
-  BatchNormParameterGradients{grad_weight, grad_bias}.fill(weight_part, bias_part);
-  return {std::move(grad_input), std::move(grad_residual)};
+      {input, positive.value_or(none), weight, bias, mean, invstd, tickets.value_or(none), relu},
+      {grad_weight, grad_bias});
 }
 
 }  // namespace

@@ -71,10 +71,7 @@ std::tuple<at::Tensor, at::Tensor> backward_cuda(const MaybeTensor& grad_output,
   const bool has_kernel = !is_stock && saved.tickets.defined() && is_batch_norm_readable(input) &&
                           mean.scalar_type() == at::kFloat && (adds || !second.defined());
   if (!has_kernel) {
-    auto [input_part, residual_part, weight_part, bias_part] =
-        batch_norm_act_backward_reference(first, second, saved);
-    BatchNormParameterGradients{grad_weight, grad_bias}.fill(weight_part, bias_part);
-    return {std::move(input_part), std::move(residual_part)};
+    return batch_norm_act_backward_composition(first, second, saved, {grad_weight, grad_bias});
   }
 
   const c10::cuda::CUDAGuard guard(input.device());

@@ -53,6 +53,11 @@ BatchNormGradients batch_norm_act_backward_reference(const at::Tensor& grad_outp
                                                      const at::Tensor& grad_second,
                                                      const BatchNormSaved& saved);
 
+/// The same with the parameters' gradients put where the operator is told to: grad_input, grad_residual.
+std::tuple<at::Tensor, at::Tensor> batch_norm_act_backward_composition(
+    const at::Tensor& grad_output, const at::Tensor& grad_second, const BatchNormSaved& saved,
+    const BatchNormParameterGradients& grads);
+
 /// What the references compute in. PyTorch's float32 batch norm on the CPU is off by 1e-5 here and there, and
 /// equal inputs of a channel may come out unequal: enough for another side of ReLU, and another maximum.
 at::Tensor in_float64(const at::Tensor& tensor);

@@ -116,4 +116,13 @@ BatchNormGradients batch_norm_act_backward_reference(const at::Tensor& grad_outp
           std::move(grad_bias)};
 }
 
+std::tuple<at::Tensor, at::Tensor> batch_norm_act_backward_composition(
+    const at::Tensor& grad_output, const at::Tensor& grad_second, const BatchNormSaved& saved,
+    const BatchNormParameterGradients& grads) {
+  auto [grad_input, grad_residual, grad_weight, grad_bias] =
+      batch_norm_act_backward_reference(grad_output, grad_second, saved);
+  grads.fill(grad_weight, grad_bias);
+  return {std::move(grad_input), std::move(grad_residual)};
+}
+
 }  // namespace ampctl::kernels

@@ -131,11 +131,9 @@ at::Tensor backward_composition(const MaybeTensor& grad_output, const MaybeTenso
                                 const at::Tensor& invstd, const MaybeTensor& /*tickets*/,
                                 const at::Tensor& grad_weight, const at::Tensor& grad_bias) {
   const at::Tensor none;
-  const auto [grad_input, weight_part, bias_part] =
-      batch_norm_pool_backward_reference(grad_output.value_or(none), grad_second.value_or(none),
-                                         {input, positions, weight, bias, mean, invstd, {}});
-  BatchNormParameterGradients{grad_weight, grad_bias}.fill(weight_part, bias_part);
-  return grad_input;
+  return batch_norm_pool_backward_composition(grad_output.value_or(none), grad_second.value_or(none),
+                                              {input, positions, weight, bias, mean, invstd, {}},
+                                              {grad_weight, grad_bias});
 }
 
 }  // namespace
@@ -158,6 +156,15 @@ BatchNormPoolGradients batch_norm_pool_backward_reference(const at::Tensor& grad
   const at::Tensor grad = max_pool2d_backward_reference(
       pooled_grad, saved.positions.masked_fill(has_none, kCenter), saved.input.sizes(), kBatchNormPoolWindow);
   return batch_norm_backward_reference(grad, saved.input, saved.weight, saved.mean, saved.invstd);
+}
+
+at::Tensor batch_norm_pool_backward_composition(const at::Tensor& grad_output, const at::Tensor& grad_second,
+                                                const BatchNormPoolSaved& saved,
+                                                const BatchNormParameterGradients& grads) {
+  const auto [grad_input, grad_weight, grad_bias] =
+      batch_norm_pool_backward_reference(grad_output, grad_second, saved);
+  grads.fill(grad_weight, grad_bias);
+  return grad_input;
 }
 
 ForkedTensor batch_norm_relu_max_pool(const at::Tensor& input, const BatchNormInputs& inputs) {

@@ -62,10 +62,9 @@ at::Tensor backward_cuda(const MaybeTensor& grad_output, const MaybeTensor& grad
   // The same questions as before the forward pass, for what has no kernel comes back here as well.
   const BatchNormInputs inputs{weight, bias, mean, invstd, none, tickets.value_or(none)};
   if (!has_batch_norm_kernel(input, inputs)) {
-    const auto [input_part, weight_part, bias_part] = batch_norm_pool_backward_reference(
-        first, second, {input, positions, weight, bias, mean, invstd, inputs.tickets});
-    BatchNormParameterGradients{grad_weight, grad_bias}.fill(weight_part, bias_part);
-    return input_part;
+    return batch_norm_pool_backward_composition(
+        first, second, {input, positions, weight, bias, mean, invstd, inputs.tickets},
+        {grad_weight, grad_bias});
   }
   const c10::cuda::CUDAGuard guard(input.device());
   const BatchNormPoolShape shape = pool_shape(input);

@@ -5,7 +5,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "kernels/batch_norm_act.h"
+#include "kernels/batch_norm_act_passes.h"
 
 namespace ampctl::kernels {
 
@@ -32,5 +32,10 @@ BatchNormPooled batch_norm_pool_forward_reference(const at::Tensor& input, const
 BatchNormPoolGradients batch_norm_pool_backward_reference(const at::Tensor& grad_output,
                                                           const at::Tensor& grad_second,
                                                           const BatchNormPoolSaved& saved);
+
+/// The same with the parameters' gradients put where the operator is told to: grad_input.
+at::Tensor batch_norm_pool_backward_composition(const at::Tensor& grad_output, const at::Tensor& grad_second,
+                                                const BatchNormPoolSaved& saved,
+                                                const BatchNormParameterGradients& grads);
 
 }  // namespace ampctl::kernels

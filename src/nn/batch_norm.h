@@ -33,9 +33,7 @@ class BatchNorm2d : public Layer, public HasGradientSlots {
 
   [[nodiscard]] const at::Tensor& weight() const { return weight_; }
   [[nodiscard]] bool is_norm() const override { return true; }
-  std::vector<std::pair<at::Tensor, kernels::GradientSlotPtr*>> gradient_slots() override {
-    return {{weight_, &weight_slot_}, {bias_, &bias_slot_}};
-  }
+  ParameterSlots gradient_slots() override { return {{weight_, &weight_slot_}, {bias_, &bias_slot_}}; }
 
   /// Null: back to this rank's batch alone.
   void set_sum_over_ranks(SumOverRanks sum_over_ranks) { sum_over_ranks_ = std::move(sum_over_ranks); }

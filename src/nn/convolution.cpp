@@ -34,9 +34,8 @@ std::vector<std::pair<at::Tensor, WorkingWeight*>> Conv2d::working_weights() {
   return result;
 }
 
-std::vector<std::pair<at::Tensor, kernels::GradientSlotPtr*>> Conv2d::gradient_slots() {
-  std::vector<std::pair<at::Tensor, kernels::GradientSlotPtr*>> result{
-      {weight_, &working_weight_.gradient_slot()}};
+ParameterSlots Conv2d::gradient_slots() {
+  ParameterSlots result{{weight_, &working_weight_.gradient_slot()}};
   if (bias_.defined()) result.emplace_back(bias_, &working_bias_.gradient_slot());
   return result;
 }

@@ -33,7 +33,7 @@ class Conv2d : public Layer, public HasWorkingWeights, public HasGradientSlots {
   /// there is one.
   [[nodiscard]] at::Tensor current_weight() const { return working_weight_(weight_); }
   std::vector<std::pair<at::Tensor, WorkingWeight*>> working_weights() override;
-  std::vector<std::pair<at::Tensor, kernels::GradientSlotPtr*>> gradient_slots() override;
+  ParameterSlots gradient_slots() override;
 
   /// What calling the layer gives, and in training, where fused(), the sums that a batch norm behind it can
   /// use (kernels::conv2d_sums, kernels::stem_conv). A call of the layer where it wraps_forward().

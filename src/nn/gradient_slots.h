@@ -11,12 +11,15 @@
 
 namespace ampctl::nn {
 
+/// Parameters, each with where its layer keeps its slot.
+using ParameterSlots = std::vector<std::pair<at::Tensor, kernels::GradientSlotPtr*>>;
+
 /// A layer whose operators can write gradients of its parameters where a slot says.
 class HasGradientSlots {
  public:
   virtual ~HasGradientSlots() = default;
-  /// The defined parameters, each with where the layer keeps its slot.
-  virtual std::vector<std::pair<at::Tensor, kernels::GradientSlotPtr*>> gradient_slots() = 0;
+  /// Of the defined parameters.
+  virtual ParameterSlots gradient_slots() = 0;
 };
 
 class GradientSlots {
@@ -39,7 +42,7 @@ class GradientSlots {
  private:
   void collect(torch::nn::Module& module);
 
-  std::vector<std::pair<at::Tensor, kernels::GradientSlotPtr*>> slots_;
+  ParameterSlots slots_;
 };
 
 }  // namespace ampctl::nn

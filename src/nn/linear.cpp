@@ -18,7 +18,7 @@ std::vector<std::pair<at::Tensor, WorkingWeight*>> Linear::working_weights() {
   return {{weight_, &working_weight_}, {bias_, &working_bias_}};
 }
 
-std::vector<std::pair<at::Tensor, kernels::GradientSlotPtr*>> Linear::gradient_slots() {
+ParameterSlots Linear::gradient_slots() {
   return {{weight_, &working_weight_.gradient_slot()}, {bias_, &working_bias_.gradient_slot()}};
 }
 

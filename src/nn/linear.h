@@ -18,7 +18,7 @@ class Linear : public Layer, public HasWorkingWeights, public HasGradientSlots {
   Linear(int64_t in_features, int64_t out_features);
 
   std::vector<std::pair<at::Tensor, WorkingWeight*>> working_weights() override;
-  std::vector<std::pair<at::Tensor, kernels::GradientSlotPtr*>> gradient_slots() override;
+  ParameterSlots gradient_slots() override;
 
  protected:
   at::Tensor forward(const at::Tensor& input) override;
