@@ -21,14 +21,27 @@ std::string describe(const at::Tensor& tensor) {
   return std::to_string(tensor.numel()) + " " + c10::getDtypeNames(tensor.scalar_type()).first + " values";
 }
 
+// On the current stream rather than on one of the group's own: nothing runs beside these anyway, and a CUDA
+// graph is spared a fork and a join. NCCL then hands out no handle to wait for.
+template <class Options>
+Options in_line() {
+  Options options;
+  options.asyncOp = false;
+  return options;
+}
+
+void wait(const c10::intrusive_ptr<c10d::Work>& work) {
+  if (work) work->wait();
+}
+
 void all_reduce_(const World& world, at::Tensor& tensor, c10d::ReduceOp::RedOpType operation) {
   if (world.size() == 1) return;
   world.settle();
   with_peer_errors(world, "the all-reduce of " + describe(tensor), [&] {
     std::vector<at::Tensor> tensors{tensor};
-    c10d::AllreduceOptions options;
+    auto options = in_line<c10d::AllreduceOptions>();
     options.reduceOp = operation;
-    world.group()->allreduce(tensors, options)->wait();
+    wait(world.group()->allreduce(tensors, options));
   });
 }
 
@@ -59,7 +72,7 @@ void broadcast_(const World& world, const std::vector<at::Tensor>& tensors) {
     // Coalescing copies what it sends: of no use to a tensor that travels alone.
     std::vector<at::Tensor> alone = tensors;
     if (alone.size() == 1 && alone.front().is_contiguous()) {
-      world.group()->broadcast(alone)->wait();
+      wait(world.group()->broadcast(alone, in_line<c10d::BroadcastOptions>()));
     } else {
       c10d::broadcast_coalesced(world.group(), tensors, kBroadcastBytes, 0);
     }
