@@ -1,9 +1,9 @@
 #include <cuda_runtime.h>
 
+#include "kernels/batch_norm_affine.cuh"
 #include "kernels/batch_norm_dispatch.cuh"
 #include "kernels/batch_norm_elements.cuh"
 #include "kernels/batch_norm_kernel.h"
-#include "kernels/batch_norm_pack.cuh"
 #include "kernels/batch_norm_slices.cuh"
 #include "kernels/batch_norm_sums.cuh"
 

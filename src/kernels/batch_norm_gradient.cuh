@@ -5,7 +5,7 @@
 //   grad_input = weight invstd (g - grad_bias / m - d invstd grad_weight / m)
 #pragma once
 
-#include "kernels/batch_norm_pack.cuh"
+#include "kernels/batch_norm_affine.cuh"
 #include "kernels/batch_norm_sums.cuh"
 
 namespace ampctl::kernels {

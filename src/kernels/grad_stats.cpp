@@ -1,7 +1,6 @@
 #include "kernels/grad_stats.h"
 
 #include <cmath>
-#include <optional>
 #include <string>
 #include <tuple>
 
@@ -14,13 +13,12 @@
 #include <torch/library.h>
 
 #include "base/error.h"
-#include "kernels/maybe_tensor.h"
 
 namespace ampctl::kernels {
 namespace {
 
 using Result = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
-using Op = Result(at::TensorList, const std::optional<at::Tensor>&);
+using Op = Result(at::TensorList);
 
 constexpr int kLanes = 8;  // independent sums, so that additions need not wait for one another
 
@@ -69,13 +67,12 @@ Result with_totals(const at::Tensor& nonfinite, const at::Tensor& sum_squares) {
   return {nonfinite, sum_squares, nonfinite.any().to(at::kFloat), sum_squares.sum().sqrt()};
 }
 
-Result grad_stats_cpu(at::TensorList grads, const std::optional<at::Tensor>& inv_scale) {
+Result grad_stats_cpu(at::TensorList grads) {
   const auto count = static_cast<int64_t>(grads.size());
   at::Tensor nonfinite = at::empty({count}, grads[0].options().dtype(at::kByte));
   at::Tensor sum_squares = at::empty({count}, grads[0].options().dtype(at::kDouble));
   auto* flags = nonfinite.mutable_data_ptr<uint8_t>();
   auto* sums = sum_squares.mutable_data_ptr<double>();
-  const double factor = inv_scale ? std::pow(inv_scale->item<double>(), 2) : 1.0;
   // One thread a tensor: the result does not depend on the number of threads.
   at::parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -83,22 +80,20 @@ Result grad_stats_cpu(at::TensorList grads, const std::optional<at::Tensor>& inv
       const bool dense = grad.is_non_overlapping_and_dense();
       const Stats stats = stats_of(dense ? grad : grad.contiguous());
       flags[i] = stats.nonfinite ? 1 : 0;
-      sums[i] = stats.sum_squares * factor;
+      sums[i] = stats.sum_squares;
     }
   });
   return with_totals(nonfinite, sum_squares);
 }
 
-Result composition(at::TensorList grads, const std::optional<at::Tensor>& inv_scale) {
+Result composition(at::TensorList grads) {
   std::vector<at::Tensor> flags;
   std::vector<at::Tensor> sums;
   for (const auto& grad : grads) {
     flags.push_back(at::isfinite(grad).all().logical_not());
     sums.push_back(grad.to(at::kDouble).square().sum());
   }
-  at::Tensor sum_squares = at::stack(sums);
-  if (inv_scale) sum_squares = sum_squares.mul(inv_scale->to(at::kDouble).square());
-  return with_totals(at::stack(flags).to(at::kByte), sum_squares);
+  return with_totals(at::stack(flags).to(at::kByte), at::stack(sums));
 }
 
 bool is_supported(at::ScalarType dtype) {
@@ -147,21 +142,20 @@ GradStats to_stats(const Result& result) {
 
 }  // namespace
 
-GradStats grad_stats(const std::vector<at::Tensor>& grads, const at::Tensor& inv_scale) {
+GradStats grad_stats(const std::vector<at::Tensor>& grads) {
   const at::NoGradGuard no_grad;
   static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("ampctl::grad_stats", "").typed<Op>();
-  return to_stats(op.call(checked(grads), maybe(inv_scale)));
+  return to_stats(op.call(checked(grads)));
 }
 
-GradStats grad_stats_reference(const std::vector<at::Tensor>& grads, const at::Tensor& inv_scale) {
+GradStats grad_stats_reference(const std::vector<at::Tensor>& grads) {
   const at::NoGradGuard no_grad;
-  return to_stats(composition(checked(grads), maybe(inv_scale)));
+  return to_stats(composition(checked(grads)));
 }
 
 TORCH_LIBRARY_FRAGMENT(ampctl, library) {
   library.def(
-      "grad_stats(Tensor[] grads, Tensor? inv_scale=None) -> (Tensor nonfinite, Tensor sum_squares, "
-      "Tensor found_inf, Tensor norm)");
+      "grad_stats(Tensor[] grads) -> (Tensor nonfinite, Tensor sum_squares, Tensor found_inf, Tensor norm)");
 }
 
 TORCH_LIBRARY_IMPL(ampctl, CPU, library) { library.impl("grad_stats", &grad_stats_cpu); }

@@ -1,4 +1,3 @@
-#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -66,7 +65,7 @@ void finish(const std::vector<at::Tensor>& grads, GradStatsPartials& partials,
   launch();
 }
 
-GradStatsOpResult grad_stats_cuda(at::TensorList grads, const std::optional<at::Tensor>& inv_scale) {
+GradStatsOpResult grad_stats_cuda(at::TensorList grads) {
   const c10::cuda::CUDAGuard guard(grads[0].device());
   const auto stream = c10::cuda::getCurrentCUDAStream();
   // Kept to the end: a copy of a gradient with gaps must live until its kernel is enqueued.
@@ -91,7 +90,6 @@ GradStatsOpResult grad_stats_cuda(at::TensorList grads, const std::optional<at::
   GradStatsPartials partials{};
   partials.sums = partial_sums.const_data_ptr<double>();
   partials.flags = partial_flags.const_data_ptr<uint8_t>();
-  partials.inv_scale = inv_scale ? inv_scale->const_data_ptr<float>() : nullptr;
   finish(dense, partials,
          {nonfinite.mutable_data_ptr<uint8_t>(), sum_squares.mutable_data_ptr<double>(),
           found_inf.mutable_data_ptr<float>(), norm.mutable_data_ptr<double>(), static_cast<int32_t>(count)},

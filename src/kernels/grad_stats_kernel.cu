@@ -116,7 +116,7 @@ __global__ void __launch_bounds__(kChunkThreads)
 }
 
 // One warp a tensor.
-__device__ void finish_tensor(const GradStatsPartials& partials, int tensor, double factor,
+__device__ void finish_tensor(const GradStatsPartials& partials, int tensor,
                               const GradStatsResults& results) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   Stats stats;
@@ -127,15 +127,14 @@ __device__ void finish_tensor(const GradStatsPartials& partials, int tensor, dou
   stats = warp_reduce(stats);
   if (lane != 0) return;
   results.nonfinite[partials.first + tensor] = stats.nonfinite ? 1 : 0;
-  results.sum_squares[partials.first + tensor] = stats.sum * (factor * factor);
+  results.sum_squares[partials.first + tensor] = stats.sum;
 }
 
 __global__ void __launch_bounds__(kFinishThreads)
     finish_kernel(const __grid_constant__ GradStatsPartials partials, const GradStatsResults results) {
-  const double factor = partials.inv_scale == nullptr ? 1.0 : static_cast<double>(*partials.inv_scale);
   const int thread = static_cast<int>(threadIdx.x);
   for (int tensor = thread / kWarp; tensor < partials.count; tensor += kFinishThreads / kWarp) {
-    finish_tensor(partials, tensor, factor, results);
+    finish_tensor(partials, tensor, results);
   }
   if (partials.first + partials.count != results.tensors) return;
   __syncthreads();

@@ -42,7 +42,6 @@ struct GradStatsPartials {
   int32_t count;
   const double* sums;
   const uint8_t* flags;
-  const float* inv_scale;  // null: 1
 };
 
 /// Over all tensors; what is the whole's is written by the launch of the last ones.
@@ -56,8 +55,7 @@ struct GradStatsResults {
 static_assert(sizeof(GradStatsPartials) + sizeof(GradStatsResults) <= kMaxKernelArguments,
               "the arguments of grad_stats' end do not fit into a launch");
 
-/// Sums up partials in a fixed order; sums are multiplied by *inv_scale squared where that is given. Launches
-/// follow one another in the order of their tensors.
+/// Sums up partials in a fixed order. Launches follow one another in the order of their tensors.
 cudaError_t launch_grad_stats_finish(const GradStatsPartials& partials, const GradStatsResults& results,
                                      cudaStream_t stream);
 

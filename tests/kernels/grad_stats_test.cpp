@@ -174,13 +174,6 @@ void check_many_mixed(c10::Device device) {
   check_totals(grad_stats(grads));
 }
 
-void check_inverse_scale(c10::Device device) {
-  const at::Tensor grad = whole_numbers(100, device, at::kFloat);
-  const at::Tensor inv_scale = at::full({}, 0.125, at::TensorOptions(device).dtype(at::kFloat));
-  CHECK(sums(grad_stats({grad}, inv_scale))[0] == exact_sum(100) / 64.0);
-  check_totals(grad_stats({grad}, inv_scale));
-}
-
 void check_composition_and_repeatability(c10::Device device) {
   at::Generator generator = at::detail::createCPUGenerator(11);
   std::vector<at::Tensor> grads;
@@ -207,7 +200,6 @@ AMPCTL_DEVICE_TEST_CASE(check_large_values,
                         "Large finite gradients neither count as infinite nor overflow their sum")
 AMPCTL_DEVICE_TEST_CASE(check_many_mixed,
                         "Thousands of gradients of mixed types, some absent, keep their places")
-AMPCTL_DEVICE_TEST_CASE(check_inverse_scale, "Sums are those of unscaled gradients when inv_scale is given")
 AMPCTL_DEVICE_TEST_CASE(check_composition_and_repeatability,
                         "Results agree with stock operators and repeat bit for bit")
 
