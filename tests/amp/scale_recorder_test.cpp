@@ -5,7 +5,6 @@
 #include <ATen/ATen.h>
 
 #include "base/error.h"
-#include "kernels/record_row.h"
 #include "support/devices.h"
 
 #ifdef AMPCTL_WITH_CUDA
@@ -113,28 +112,6 @@ void check_absent_values(c10::Device device) {
   CHECK(rows[0].nonfinite.empty());
 }
 
-void check_operator_equals_composition(c10::Device device) {
-  const at::TensorOptions options(device);
-  const std::vector<at::Tensor> values{
-      at::full({}, 1.5, options.dtype(at::kDouble)), at::full({}, 2.5, options.dtype(at::kFloat)),
-      at::full({}, int64_t{1} << 40, options.dtype(at::kLong)), at::full({}, -4, options.dtype(at::kInt)),
-      at::full({}, true, options.dtype(at::kBool))};
-  const at::Tensor nonfinite = at::arange(300, options.dtype(at::kLong)).remainder(3).eq(0).to(at::kByte);
-  std::vector<std::vector<at::Tensor>> results;
-  for (const auto record : {&kernels::record_row_, &kernels::record_row_reference_}) {
-    at::Tensor rows = at::zeros({3, 6}, options.dtype(at::kDouble));
-    at::Tensor flags = at::zeros({3, 300}, options.dtype(at::kByte));
-    at::Tensor counts = at::full({2}, 4, options.dtype(at::kLong));
-    record(rows, flags, counts, values, 9.0, nonfinite);
-    CHECK(counts[0].item<int64_t>() == 5);
-    CHECK(at::equal(rows[1].cpu(), at::tensor({1.5, 2.5, std::pow(2.0, 40), -4.0, 1.0, 9.0}, at::kDouble)));
-    CHECK(at::equal(flags[1], nonfinite));
-    results.push_back({rows, flags});
-  }
-  CHECK(at::equal(results[0][0], results[1][0]));
-  CHECK(at::equal(results[0][1], results[1][1]));
-}
-
 }  // namespace
 
 AMPCTL_DEVICE_TEST_CASE(check_rows_come_in_order,
@@ -143,7 +120,6 @@ AMPCTL_DEVICE_TEST_CASE(check_overwritten_rows_are_counted, "Rows that were over
 AMPCTL_DEVICE_TEST_CASE(check_a_drain_is_a_snapshot,
                         "Steps recorded after a drain do not change what it brings")
 AMPCTL_DEVICE_TEST_CASE(check_absent_values, "Values that a run does not have read as 1, 0 or NaN")
-AMPCTL_DEVICE_TEST_CASE(check_operator_equals_composition, "record_row_ writes what stock operators write")
 
 TEST_CASE("A recorder refuses flags of another number of parameters, and impossible sizes") {
   ScaleRecorder recorder(2, kParameters + 1, c10::kCPU);

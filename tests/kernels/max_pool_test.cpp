@@ -262,7 +262,8 @@ void check_autocast(c10::Device device) {
 }  // namespace
 
 AMPCTL_DEVICE_TEST_CASE(check_shapes,
-                        "Max pooling equals PyTorch's in every dtype, shape and window, ties included")
+                        "Max pooling equals PyTorch's in every dtype, shape and window, ties included",
+                        "[long]")
 AMPCTL_DEVICE_TEST_CASE(check_nonfinite,
                         "Infs and NaNs pass through max pooling and its gradient as in PyTorch")
 AMPCTL_DEVICE_TEST_CASE(check_extremes, "Max pooling tells the largest and the smallest numbers apart")

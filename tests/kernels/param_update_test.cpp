@@ -270,7 +270,8 @@ void check_many_parameters(c10::Device device) {
 }  // namespace
 
 AMPCTL_DEVICE_TEST_CASE(check_two_hundred_steps,
-                        "Two hundred updates equal those of PyTorch's fused optimizers and copies follow")
+                        "Two hundred updates equal those of PyTorch's fused optimizers and copies follow",
+                        "[long]")
 AMPCTL_DEVICE_TEST_CASE(check_skips, "An update with found_inf changes no bit of parameters, state or copies")
 AMPCTL_DEVICE_TEST_CASE(check_nonfinite_values,
                         "Infinite and NaN and tiny and huge gradients end where PyTorch's do")

@@ -13,6 +13,7 @@
 #include "model/models.h"
 #include "nn/layer_tree.h"
 #include "support/catch.h"
+#include "support/deterministic.h"
 #include "support/skip.h"
 
 using namespace ampctl;
@@ -55,14 +56,6 @@ int64_t peak_of_a_pass(const std::vector<std::string>& patterns) {
   return c10::cuda::CUDACachingAllocator::getDeviceStats(0).allocated_bytes[0].peak;
 }
 
-class Deterministic {
- public:
-  Deterministic() { at::globalContext().setDeterministicCuDNN(true); }
-  ~Deterministic() { at::globalContext().setDeterministicCuDNN(false); }
-  Deterministic(const Deterministic&) = delete;
-  Deterministic& operator=(const Deterministic&) = delete;
-};
-
 }  // namespace
 
 TEST_CASE("ResNet-50 with checkpointed blocks needs much less memory", "[gpu]") {
@@ -77,7 +70,7 @@ TEST_CASE("ResNet-50 with checkpointed blocks needs much less memory", "[gpu]") 
 
 TEST_CASE("A captured pass with checkpointed blocks replays what an eager pass without them does", "[gpu]") {
   if (!at::hasCUDA()) return test::skip("no CUDA device");
-  const Deterministic deterministic;
+  const test::Deterministic deterministic;
   const auto plain = make("resnet18", {});
   const auto checkpointed = make("resnet18", {"layer?.?"});
   const at::Tensor input = images(8, 64);
