@@ -60,6 +60,17 @@ std::vector<std::string> node(const Hosts& hosts, const Workspace& workspace, in
                              Hosts::address(0) + ":29500"}));
 }
 
+// `first` and `second` train together into the folder "run".
+void check_equals_one_process(Job& first, Job& second, const Workspace& workspace) {
+  const int code = first.exit_code();
+  INFO(first.output() << second.output());
+  CHECK(code == 0);
+  REQUIRE(second.exit_code() == 0);
+  REQUIRE(workspace.train("one").exit_code == 0);
+  CHECK(weights_distance(latest(workspace.run_folder("run")), latest(workspace.run_folder("one"))) <
+        kRounding);
+}
+
 }  // namespace
 
 TEST_CASE("Two hosts with two workers each train as one process does") {
@@ -68,13 +79,7 @@ TEST_CASE("Two hosts with two workers each train as one process does") {
   const Workspace workspace(kJoinedMlp, images_of(193, 12));
   Job first(workspace, "run", node(hosts, workspace, 0, {}, 2));
   Job second(workspace, "run", node(hosts, workspace, 1, {}, 2));
-  const int code = first.exit_code();
-  INFO(first.output() << second.output());
-  CHECK(code == 0);
-  REQUIRE(second.exit_code() == 0);
-  REQUIRE(workspace.train("one").exit_code == 0);
-  CHECK(weights_distance(latest(workspace.run_folder("run")), latest(workspace.run_folder("one"))) <
-        kRounding);
+  check_equals_one_process(first, second, workspace);
 }
 
 TEST_CASE("With PyTorchJob's variables and no flag each host's process is the worker of its rank") {
@@ -88,13 +93,7 @@ TEST_CASE("With PyTorchJob's variables and no flag each host's process is the wo
   };
   Job first(workspace, "run", hosts.on(0, workspace.command("run")), variables("0", "localhost"));
   Job second(workspace, "run", hosts.on(1, workspace.command("run")), variables("1", Hosts::address(0)));
-  const int code = first.exit_code();
-  INFO(first.output() << second.output());
-  CHECK(code == 0);
-  REQUIRE(second.exit_code() == 0);
-  REQUIRE(workspace.train("one").exit_code == 0);
-  CHECK(weights_distance(latest(workspace.run_folder("run")), latest(workspace.run_folder("one"))) <
-        kRounding);
+  check_equals_one_process(first, second, workspace);
 }
 
 TEST_CASE("A cut cable ends both hosts within the timeout, each naming the other") {
