@@ -25,11 +25,7 @@ std::map<at::ScalarType, std::vector<at::Tensor>> by_dtype(const std::vector<at:
 }  // namespace
 
 at::Tensor grad_norm(const std::vector<at::Tensor>& grads, const at::Tensor& grad_scale) {
-  return grad_norm_from(kernels::grad_stats(grads).sum_squares, grad_scale);
-}
-
-at::Tensor grad_norm_from(const at::Tensor& sum_squares, const at::Tensor& grad_scale) {
-  at::Tensor norm = sum_squares.sum().sqrt();
+  at::Tensor norm = kernels::grad_stats(grads).norm;
   if (grad_scale.defined()) norm = norm.div(grad_scale);
   return norm.to(at::kFloat);
 }

@@ -11,9 +11,6 @@ namespace ampctl::optim {
 /// Squares are summed in float64 (kernels::grad_stats); undefined gradients count as zero.
 at::Tensor grad_norm(const std::vector<at::Tensor>& grads, const at::Tensor& grad_scale);
 
-/// The same from sums of squares that kernels::grad_stats already took of the scaled gradients.
-at::Tensor grad_norm_from(const at::Tensor& sum_squares, const at::Tensor& grad_scale);
-
 /// torch.nn.utils.clip_grad_norm_'s coefficient min(1, max_norm / (norm + 1e-6)): 0-dim float32.
 at::Tensor clip_coefficient(const at::Tensor& norm, double max_norm);
 
