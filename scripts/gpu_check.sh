@@ -66,7 +66,7 @@ configure -DAMPCTL_TESTS=ON -DAMPCTL_PYTHON="$python" -DAMPCTL_TEST_FILTER="$fil
 if [ -n "$sanitize" ]; then
   build test_kernels
   step "Testing under compute-sanitizer"
-  # A kernel that stops the device on purpose is one that the tools report; a long test takes them an hour.
+  # A kernel that stops the device on purpose is one that the tools report; a long test keeps them for more than minutes.
   (($# > 0)) || set -- '[gpu]~[device_assert]~[long]'
   checks=() failed=0
   for tool in memcheck racecheck synccheck; do

@@ -1,7 +1,7 @@
 // One read-only pass over all gradients: which are not finite, and how large they are. Registered with
 // PyTorch's dispatcher as
-//   ampctl::grad_stats(Tensor[] grads) -> (Tensor nonfinite, Tensor sum_squares, Tensor found_inf, Tensor
-//   norm)
+//   ampctl::grad_stats(Tensor[] grads)
+//       -> (Tensor nonfinite, Tensor sum_squares, Tensor found_inf, Tensor norm)
 // with a CPU and a CUDA implementation; builds without CUDA kernels compose it of stock operators instead.
 #pragma once
 
